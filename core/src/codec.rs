@@ -1,0 +1,552 @@
+//! The wire format: a fixed header, then a few arrays as they lie in memory.
+//!
+//! Every frame is [`HEADER_BYTES`] of header and a body whose length follows from the header's counts. Numbers are
+//! little-endian. The checksum covers header and body. Nothing is allocated before the counts have been checked
+//! against a limit, and nothing is parsed per element: an array of a decoded message lies in the received frame.
+
+use crate::array::{Array, Frame};
+use crate::ids::{Clock, TableId, WorkerId};
+use crate::message::{ToClient, ToShard};
+use crate::precision::Precision;
+use crate::snapshot::{Layer, Part};
+use crate::values::Values;
+use bytemuck::{Pod, Zeroable};
+use std::sync::Arc;
+use thiserror::Error;
+
+#[cfg(target_endian = "big")]
+compile_error!("the wire format is the memory of a little-endian machine");
+
+/// The length of a frame's header.
+pub const HEADER_BYTES: usize = size_of::<Header>();
+/// The version of the format. A peer with another one is refused.
+pub const VERSION: u16 = 2;
+const MAGIC: u32 = u32::from_le_bytes(*b"HEMI");
+
+/// What is sent or received over a connection.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// From a client to a shard.
+    ToShard(ToShard),
+    /// From a shard to a client.
+    ToClient(ToClient),
+    /// Between a process of a job and its coordinator.
+    Control(Array<u8>),
+    /// Rows of a checkpoint, in a file.
+    Part(Part),
+    /// Nothing but the acknowledgement in the header. It has no number of its own.
+    Acknowledge,
+}
+
+/// A message ready to be written: the header and the arrays that follow it.
+#[derive(Debug)]
+pub struct Encoded<'a> {
+    header: Header,
+    sections: [&'a [u8]; 4],
+}
+
+/// The head of a frame, checked as far as it can be without the body.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Header {
+    magic: u32,
+    version: u16,
+    kind: u8,
+    form: u8,
+    number: u64,
+    acknowledged: u64,
+    through: u64,
+    table: u32,
+    clock: u32,
+    worker: u32,
+    width: u32,
+    keys: u32,
+    offsets: u32,
+    entries: u32,
+    bytes: u32,
+    checksum: u32,
+    reserved: u32,
+}
+
+/// A frame that cannot be right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the sentences say it")]
+pub enum CodecError {
+    #[error("these bytes are not of a Hemiola connection (they begin with {found:#010x}, not with \"HEMI\")")]
+    Magic { found: u32 },
+    #[error(
+        "the other end speaks version {found} of the protocol, this one version {VERSION}; use the same release on both"
+    )]
+    Version { found: u16 },
+    #[error("a message of {bytes} bytes was announced, and at most {limit} are taken")]
+    TooLong { bytes: u64, limit: u64 },
+    #[error("a message of unknown kind {kind} with values of form {form}")]
+    Kind { kind: u8, form: u8 },
+    #[error("a message's checksum does not match: it was damaged on the way")]
+    Checksum,
+    #[error("a message's counts do not fit its kind")]
+    Counts,
+}
+
+const GET: u8 = 1;
+const INC: u8 = 2;
+const CLIENT_CLOCK: u8 = 3;
+const SEEN: u8 = 4;
+const ROWS: u8 = 5;
+const SHARD_CLOCK: u8 = 6;
+const VISIBLE: u8 = 7;
+const CONTROL: u8 = 8;
+const ACKNOWLEDGE: u8 = 9;
+const CHECKPOINT: u8 = 10;
+const PART: u8 = 11;
+const STATE_PART: u8 = 12;
+
+const NO_VALUES: u8 = 0;
+const DENSE: u8 = 1;
+const SPARSE: u8 = 2;
+const COUNTS: u8 = 3;
+const CUSTOM: u8 = 4;
+const HALF_F16: u8 = 5;
+const HALF_BF16: u8 = 6;
+/// Added to the form of dense rows that have a version each, in the place of offsets.
+const VERSIONED: u8 = 0x80;
+
+impl Message {
+    /// The message as it will be written, with its number and the acknowledgement that rides on it.
+    #[must_use]
+    pub fn encode(&self, number: u64, acknowledged: u64) -> Encoded<'_> {
+        match self {
+            Self::ToShard(message) => encode_to_shard(message, number, acknowledged),
+            Self::ToClient(message) => encode_to_client(message, number, acknowledged),
+            Self::Control(bytes) => encode_control(bytes, number, acknowledged),
+            Self::Part(Part { table, clock, layer, spans, values }) => {
+                let kind = if *layer == Layer::Rows { PART } else { STATE_PART };
+                let head = Header { table: table.0, clock: clock.0, ..Header::new(kind, number, acknowledged) };
+                Encoded::with_values(head, spans, None, values)
+            }
+            Self::Acknowledge => Encoded::new(Header::new(ACKNOWLEDGE, number, acknowledged), [&[]; 4]),
+        }
+    }
+}
+
+/// Bytes of the job's own making as they will be written.
+#[must_use]
+pub fn encode_control(bytes: &[u8], number: u64, acknowledged: u64) -> Encoded<'_> {
+    let head = Header { bytes: bytes.len() as u32, ..Header::new(CONTROL, number, acknowledged) };
+    Encoded::new(head, [&[], &[], &[], bytes])
+}
+
+/// A message to a shard as it will be written.
+#[must_use]
+pub fn encode_to_shard(message: &ToShard, number: u64, acknowledged: u64) -> Encoded<'_> {
+    let head = |kind| Header::new(kind, number, acknowledged);
+    match message {
+        ToShard::Get { table, needed, rows } => {
+            let head = Header { table: table.0, clock: needed.0, keys: rows.len() as u32, ..head(GET) };
+            Encoded::new(head, [bytemuck::cast_slice(rows), &[], &[], &[]])
+        }
+        ToShard::Inc { table, clock, worker, rows, versions, values } => {
+            let head = Header { table: table.0, clock: clock.0, worker: worker.0, ..head(INC) };
+            Encoded::with_values(head, rows, versions.as_deref(), values)
+        }
+        ToShard::Clock { clock } => Encoded::new(Header { clock: clock.0, ..head(CLIENT_CLOCK) }, [&[]; 4]),
+        ToShard::Checkpoint { clock } => Encoded::new(Header { clock: clock.0, ..head(CHECKPOINT) }, [&[]; 4]),
+        ToShard::Seen { table, through } => {
+            Encoded::new(Header { table: table.0, through: *through, ..head(SEEN) }, [&[]; 4])
+        }
+    }
+}
+
+/// A message to a client as it will be written.
+#[must_use]
+pub fn encode_to_client(message: &ToClient, number: u64, acknowledged: u64) -> Encoded<'_> {
+    let head = |kind| Header::new(kind, number, acknowledged);
+    match message {
+        ToClient::Rows { table, clock, through, rows, versions, values } => {
+            let head = Header { table: table.0, clock: clock.0, through: *through, ..head(ROWS) };
+            Encoded::with_values(head, rows, versions.as_deref(), values)
+        }
+        ToClient::Clock { clock } => Encoded::new(Header { clock: clock.0, ..head(SHARD_CLOCK) }, [&[]; 4]),
+        ToClient::Visible { table, through } => {
+            Encoded::new(Header { table: table.0, through: *through, ..head(VISIBLE) }, [&[]; 4])
+        }
+    }
+}
+
+/// How many bytes a message to a shard will take, without encoding it.
+#[must_use]
+pub fn bytes_to_shard(message: &ToShard) -> u64 {
+    let body = match message {
+        ToShard::Get { rows, .. } => 8 * rows.len(),
+        ToShard::Inc { rows, versions, values, .. } => bytes_of_rows(rows, versions.as_ref(), values),
+        ToShard::Clock { .. } | ToShard::Checkpoint { .. } | ToShard::Seen { .. } => 0,
+    };
+    (HEADER_BYTES + body) as u64
+}
+
+/// How many bytes a message to a client will take, without encoding it.
+#[must_use]
+pub fn bytes_to_client(message: &ToClient) -> u64 {
+    let body = match message {
+        ToClient::Rows { rows, versions, values, .. } => bytes_of_rows(rows, versions.as_ref(), values),
+        ToClient::Clock { .. } | ToClient::Visible { .. } => 0,
+    };
+    (HEADER_BYTES + body) as u64
+}
+
+fn bytes_of_rows(rows: &[u64], versions: Option<&Array<u32>>, values: &Values) -> usize {
+    8 * rows.len() + versions.map_or(0, |versions| 4 * versions.len()) + values.wire_bytes()
+}
+
+impl<'a> Encoded<'a> {
+    fn new(header: Header, sections: [&'a [u8]; 4]) -> Self {
+        let mut check = header.begin_check();
+        sections.iter().for_each(|section| check.update(section));
+        Self { header: Header { checksum: check.0.finalize(), ..header }, sections }
+    }
+
+    fn with_values(head: Header, rows: &'a [u64], versions: Option<&'a [u32]>, values: &'a Values) -> Self {
+        let keys: &[u8] = bytemuck::cast_slice(rows);
+        let head = Header { keys: rows.len() as u32, ..head };
+        match values {
+            Values::Dense { width, numbers } => {
+                let head = Header { form: DENSE, width: *width, entries: numbers.len() as u32, ..head };
+                Self::of_dense(head, keys, versions, bytemuck::cast_slice(numbers))
+            }
+            Values::Half { width, precision, numbers } => {
+                let form = if *precision == Precision::F16 { HALF_F16 } else { HALF_BF16 };
+                let head = Header { form, width: *width, entries: numbers.len() as u32, ..head };
+                Self::of_dense(head, keys, versions, bytemuck::cast_slice(numbers))
+            }
+            Values::Sparse { offsets, columns, numbers } => {
+                let head =
+                    Header { form: SPARSE, offsets: offsets.len() as u32, entries: columns.len() as u32, ..head };
+                Self::new(
+                    head,
+                    [keys, bytemuck::cast_slice(offsets), bytemuck::cast_slice(columns), bytemuck::cast_slice(numbers)],
+                )
+            }
+            Values::Counts { offsets, columns, counts } => {
+                let head =
+                    Header { form: COUNTS, offsets: offsets.len() as u32, entries: columns.len() as u32, ..head };
+                Self::new(
+                    head,
+                    [keys, bytemuck::cast_slice(offsets), bytemuck::cast_slice(columns), bytemuck::cast_slice(counts)],
+                )
+            }
+            Values::Custom { offsets, bytes } => {
+                let head = Header { form: CUSTOM, offsets: offsets.len() as u32, bytes: bytes.len() as u32, ..head };
+                Self::new(head, [keys, bytemuck::cast_slice(offsets), &[], bytes])
+            }
+        }
+    }
+
+    fn of_dense(head: Header, keys: &'a [u8], versions: Option<&'a [u32]>, numbers: &'a [u8]) -> Self {
+        match versions {
+            Some(versions) => {
+                let head = Header { form: head.form | VERSIONED, offsets: versions.len() as u32, ..head };
+                Self::new(head, [keys, bytemuck::cast_slice(versions), &[], numbers])
+            }
+            None => Self::new(head, [keys, &[], &[], numbers]),
+        }
+    }
+
+    /// The header's bytes.
+    #[must_use]
+    pub fn header(&self) -> &[u8] {
+        bytemuck::bytes_of(&self.header)
+    }
+
+    /// The arrays that follow the header, some of them empty.
+    #[must_use]
+    pub fn sections(&self) -> [&'a [u8]; 4] {
+        self.sections
+    }
+
+    /// How many bytes will be written.
+    #[must_use]
+    pub fn wire_bytes(&self) -> u64 {
+        HEADER_BYTES as u64 + self.sections.iter().map(|section| section.len() as u64).sum::<u64>()
+    }
+}
+
+/// Rows, their versions if they have such, and values.
+type Tagged = (Array<u64>, Option<Array<u32>>, Values);
+
+/// The checksum of a body of which some has come in.
+#[derive(Debug)]
+pub struct BodyCheck(crc32fast::Hasher);
+
+impl BodyCheck {
+    /// Takes the next piece of the body.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+}
+
+impl Header {
+    fn new(kind: u8, number: u64, acknowledged: u64) -> Self {
+        Self { magic: MAGIC, version: VERSION, kind, number, acknowledged, ..Self::zeroed() }
+    }
+
+    /// Reads a header. A body of more than `limit` bytes is refused.
+    ///
+    /// # Errors
+    /// If the bytes are not a header, of another version, or announce too long a body.
+    pub fn parse(bytes: &[u8; HEADER_BYTES], limit: u64) -> Result<Self, CodecError> {
+        let header: Self = bytemuck::pod_read_unaligned(bytes);
+        if header.magic != MAGIC {
+            return Err(CodecError::Magic { found: header.magic });
+        }
+        if header.version != VERSION {
+            return Err(CodecError::Version { found: header.version });
+        }
+        if header.body_bytes() > limit {
+            return Err(CodecError::TooLong { bytes: header.body_bytes(), limit });
+        }
+        Ok(header)
+    }
+
+    /// How many bytes follow the header.
+    #[must_use]
+    pub fn body_bytes(&self) -> u64 {
+        let entry = match self.form & !VERSIONED {
+            SPARSE | COUNTS => 8,
+            HALF_F16 | HALF_BF16 => 2,
+            _ => 4,
+        };
+        u64::from(self.keys) * 8 + u64::from(self.offsets) * 4 + u64::from(self.entries) * entry + u64::from(self.bytes)
+    }
+
+    /// The header as it is written.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        bytemuck::bytes_of(self)
+    }
+
+    /// The message's number on its link.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Through which number the sender has received.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// Begins to check a body, which may then be handed over piece by piece as it comes in.
+    #[must_use]
+    pub fn begin_check(&self) -> BodyCheck {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(bytemuck::bytes_of(&Self { checksum: 0, ..*self }));
+        BodyCheck(hasher)
+    }
+
+    /// The message with this header and the body in `frame`, whose arrays stay in the frame. All of the body must
+    /// have been through `check`.
+    ///
+    /// # Errors
+    /// If the checksum does not match, the kind is unknown, or the counts do not fit it.
+    pub fn decode(&self, frame: &Arc<Frame>, check: BodyCheck) -> Result<Message, CodecError> {
+        if check.0.finalize() != self.checksum {
+            return Err(CodecError::Checksum);
+        }
+        let (table, clock) = (TableId(self.table), Clock(self.clock));
+        let through = self.through;
+        Ok(match self.kind {
+            GET if self.form == NO_VALUES => {
+                Message::ToShard(ToShard::Get { table, needed: clock, rows: self.rows(frame)? })
+            }
+            INC => {
+                let (rows, versions, values) = self.rows_and_values(frame)?;
+                Message::ToShard(ToShard::Inc { table, clock, worker: WorkerId(self.worker), rows, versions, values })
+            }
+            CLIENT_CLOCK => Message::ToShard(ToShard::Clock { clock }),
+            CHECKPOINT => Message::ToShard(ToShard::Checkpoint { clock }),
+            PART | STATE_PART => {
+                let (spans, _, values) = self.rows_and_values(frame)?;
+                let layer = if self.kind == PART { Layer::Rows } else { Layer::State };
+                Message::Part(Part { table, clock, layer, spans, values })
+            }
+            SEEN => Message::ToShard(ToShard::Seen { table, through }),
+            ROWS => {
+                let (rows, versions, values) = self.rows_and_values(frame)?;
+                Message::ToClient(ToClient::Rows { table, clock, through, rows, versions, values })
+            }
+            SHARD_CLOCK => Message::ToClient(ToClient::Clock { clock }),
+            VISIBLE => Message::ToClient(ToClient::Visible { table, through }),
+            CONTROL => Message::Control(Array::in_frame(frame, 0, self.bytes as usize).ok_or(CodecError::Counts)?),
+            ACKNOWLEDGE => Message::Acknowledge,
+            _ => {
+                return Err(CodecError::Kind { kind: self.kind, form: self.form });
+            }
+        })
+    }
+
+    fn rows(&self, frame: &Arc<Frame>) -> Result<Array<u64>, CodecError> {
+        Array::in_frame(frame, 0, self.keys as usize).ok_or(CodecError::Counts)
+    }
+
+    fn rows_and_values(&self, frame: &Arc<Frame>) -> Result<Tagged, CodecError> {
+        let (keys, offsets, entries) = (self.keys as usize, self.offsets as usize, self.entries as usize);
+        let after_keys = keys * 8;
+        let after_offsets = after_keys + offsets * 4;
+        let words = |start, len| Array::<u32>::in_frame(frame, start, len).ok_or(CodecError::Counts);
+        let offsets = || words(after_keys, offsets);
+        let versioned = self.form & VERSIONED != 0;
+        let values = match self.form & !VERSIONED {
+            DENSE => Values::Dense {
+                width: self.width,
+                numbers: Array::in_frame(frame, after_offsets, entries).ok_or(CodecError::Counts)?,
+            },
+            HALF_F16 | HALF_BF16 => Values::Half {
+                width: self.width,
+                precision: if self.form & !VERSIONED == HALF_F16 { Precision::F16 } else { Precision::Bf16 },
+                numbers: Array::in_frame(frame, after_offsets, entries).ok_or(CodecError::Counts)?,
+            },
+            _ if versioned => return Err(CodecError::Kind { kind: self.kind, form: self.form }),
+            SPARSE => Values::Sparse {
+                offsets: offsets()?,
+                columns: words(after_offsets, entries)?,
+                numbers: Array::in_frame(frame, after_offsets + entries * 4, entries).ok_or(CodecError::Counts)?,
+            },
+            COUNTS => Values::Counts {
+                offsets: offsets()?,
+                columns: words(after_offsets, entries)?,
+                counts: Array::in_frame(frame, after_offsets + entries * 4, entries).ok_or(CodecError::Counts)?,
+            },
+            CUSTOM => Values::Custom {
+                offsets: offsets()?,
+                bytes: Array::in_frame(frame, after_offsets, self.bytes as usize).ok_or(CodecError::Counts)?,
+            },
+            form => {
+                return Err(CodecError::Kind { kind: self.kind, form });
+            }
+        };
+        let versions = if versioned { Some(offsets()?) } else { None };
+        Ok((self.rows(frame)?, versions, values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn wire(message: &Message) -> Vec<u8> {
+        let encoded = message.encode(3, 2);
+        let mut bytes = encoded.header().to_vec();
+        encoded.sections().iter().for_each(|section| bytes.extend_from_slice(section));
+        assert_eq!(bytes.len() as u64, encoded.wire_bytes());
+        match message {
+            Message::ToShard(message) => assert_eq!(bytes_to_shard(message), encoded.wire_bytes()),
+            Message::ToClient(message) => assert_eq!(bytes_to_client(message), encoded.wire_bytes()),
+            Message::Part(_) | Message::Control(_) | Message::Acknowledge => {}
+        }
+        bytes
+    }
+
+    fn read(bytes: &[u8], limit: u64) -> Result<Message, CodecError> {
+        let head: &[u8; HEADER_BYTES] = bytes.first_chunk().expect("a whole header");
+        let header = Header::parse(head, limit)?;
+        let mut body = bytes[HEADER_BYTES..].to_vec();
+        body.resize((header.body_bytes() as usize).div_ceil(8) * 8, 0);
+        let frame: Frame = body.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight"))).collect();
+        let mut check = header.begin_check();
+        check.update(&bytemuck::cast_slice(&frame)[..header.body_bytes() as usize]);
+        header.decode(&Arc::new(frame), check)
+    }
+
+    fn values() -> impl Strategy<Value = (Vec<u64>, Values)> {
+        let rows = proptest::collection::vec(any::<u64>(), 0..9);
+        (rows, 0..6u8, 1..5u32).prop_map(|(rows, form, width)| {
+            let n = rows.len() as u32;
+            let offsets: Vec<u32> = (0..=n).collect();
+            let columns: Vec<u32> = (0..n).map(|i| i * 7).collect();
+            let values = match form {
+                0 => Values::dense(width, (0..n * width).map(|i| i as f32 * 0.5).collect()),
+                1 => Values::Sparse {
+                    offsets: offsets.into(),
+                    columns: columns.into(),
+                    numbers: vec![0.25; n as usize].into(),
+                },
+                2 => Values::Counts {
+                    offsets: offsets.into(),
+                    columns: columns.into(),
+                    counts: vec![-3; n as usize].into(),
+                },
+                3 => Precision::F16.narrow(Values::dense(width, vec![0.1; (n * width) as usize])),
+                4 => Precision::Bf16.narrow(Values::dense(width, vec![0.1; (n * width) as usize])),
+                _ => Values::Custom { offsets: offsets.into(), bytes: vec![9u8; n as usize].into() },
+            };
+            (rows, values)
+        })
+    }
+
+    fn message() -> impl Strategy<Value = Message> {
+        (0..9u8, values(), any::<u32>(), any::<u64>()).prop_map(|(kind, (rows, values), small, through)| {
+            let versions = (small % 2 == 0 && matches!(values, Values::Dense { .. } | Values::Half { .. }))
+                .then(|| rows.iter().map(|&row| row as u32).collect::<Vec<u32>>().into());
+            let (table, clock, rows) = (TableId(small), Clock(small), Array::from(rows));
+            match kind {
+                0 => Message::ToShard(ToShard::Get { table, needed: clock, rows }),
+                1 => Message::ToShard(ToShard::Inc { table, clock, worker: WorkerId(small), rows, versions, values }),
+                2 => Message::ToShard(ToShard::Clock { clock }),
+                3 => Message::ToShard(ToShard::Seen { table, through }),
+                4 => Message::ToClient(ToClient::Rows { table, clock, through, rows, versions, values }),
+                5 => Message::ToClient(ToClient::Clock { clock }),
+                6 => Message::ToClient(ToClient::Visible { table, through }),
+                7 => Message::Control(br#"{"a":1}"#.to_vec().into()),
+                _ => Message::Acknowledge,
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_gives_back_what_was_encoded(message in message()) {
+            prop_assert_eq!(read(&wire(&message), u64::MAX), Ok(message));
+        }
+
+        #[test]
+        fn a_flipped_bit_is_noticed(message in message(), at in any::<proptest::sample::Index>(), bit in 0..8u8) {
+            let mut bytes = wire(&message);
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            prop_assert!(read(&bytes, 1 << 20).is_err());
+        }
+
+        #[test]
+        fn random_bytes_never_panic_nor_pass(bytes in proptest::collection::vec(any::<u8>(), HEADER_BYTES..400), honest in any::<bool>()) {
+            let mut bytes = bytes;
+            if honest {
+                bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
+                bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+            }
+            prop_assert!(read(&bytes, 1 << 16).is_err());
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_not_ours_is_refused_with_its_reason() {
+        let good =
+            wire(&Message::ToShard(ToShard::Get { table: TableId(0), needed: Clock(0), rows: vec![1, 2].into() }));
+        let with = |at: usize, bytes: &[u8]| {
+            let mut changed = good.clone();
+            changed[at..at + bytes.len()].copy_from_slice(bytes);
+            read(&changed, 1000).expect_err("refused").to_string()
+        };
+        assert_eq!(
+            with(0, b"GET "),
+            "these bytes are not of a Hemiola connection (they begin with 0x20544547, not with \"HEMI\")"
+        );
+        assert_eq!(
+            with(4, &[9, 0]),
+            "the other end speaks version 9 of the protocol, this one version 2; use the same release on both"
+        );
+        assert_eq!(with(48, &[0xff; 4]), "a message of 34359738360 bytes was announced, and at most 1000 are taken");
+        assert_eq!(with(72, &[7]), "a message's checksum does not match: it was damaged on the way");
+    }
+}

@@ -1,0 +1,337 @@
+//! The client that needs no shard: in one process its cache is the master copy, and an update is applied at once.
+//!
+//! Workers read and change the rows themselves, so a worker's unfinished clock is in plain sight of the others. To
+//! keep the definition of record (a reader at clock `c` sees nothing newer than clock `c + s − 1`) a worker starts a
+//! clock one later than it might over shards. With staleness 0 that cannot work, and a [`Client`](crate::Client) with
+//! a [`Shard`](crate::Shard) beside it in the same process is used instead.
+
+use crate::client::Wait;
+use crate::ids::{Clock, TableId, WorkerId};
+use crate::lease::{Lease, LeasedChunk};
+use crate::misuse::{Misuse, check_dense, check_lease, check_rows, check_update};
+use crate::recycler::Recycler;
+use crate::row::RowRef;
+use crate::rows::Rows;
+use crate::schema::{Job, TableSchema};
+use crate::snapshot::{Part, PartError, TableSnapshot, Update};
+use crate::store::Store;
+use crate::values::Values;
+use crate::{Event, StalenessHistogram};
+use std::task::Poll;
+
+/// All tables of a job, in one process.
+#[derive(Debug)]
+pub struct Embedded {
+    staleness: Option<u32>,
+    tables: Vec<EmbeddedTable>,
+    worker_clocks: Vec<Clock>,
+    /// The clock at which workers meet for a checkpoint.
+    meeting: Option<Clock>,
+    /// The clock of the checkpoint that is being taken.
+    checkpoint: Option<Clock>,
+    events: Vec<Event>,
+    histogram: StalenessHistogram,
+}
+
+#[derive(Debug)]
+struct EmbeddedTable {
+    id: TableId,
+    schema: TableSchema,
+    store: Store,
+    /// What a checkpoint that is being taken has of the table.
+    snapshot: Option<TableSnapshot>,
+    /// Who holds each chunk, where the table has chunks.
+    lent: Vec<Option<WorkerId>>,
+}
+
+impl Embedded {
+    /// Whether the job can run without shards: it can unless a table allows no staleness at all or has a stored
+    /// procedure, whose updates are the shard's business.
+    #[must_use]
+    pub fn suits(job: &Job) -> bool {
+        let stored = job.tables.iter().any(|table| table.procedure.is_some());
+        job.workers_per_client.len() == 1 && job.staleness() != Some(0) && !stored
+    }
+
+    /// The tables of a job that [`Embedded::suits`].
+    #[must_use]
+    pub fn new(job: &Job) -> Self {
+        let table = |(i, schema): (usize, &TableSchema)| {
+            let store = Store::new(schema, |_| true);
+            let chunks = if let Store::Flat(slab) = &store { slab.shape.chunks() } else { 0 };
+            let (id, schema) = (TableId(i as u32), schema.clone());
+            EmbeddedTable { id, schema, store, snapshot: None, lent: vec![None; chunks] }
+        };
+        Self {
+            staleness: job.staleness(),
+            tables: job.tables.iter().enumerate().map(table).collect(),
+            worker_clocks: vec![Clock(0); job.workers() as usize],
+            meeting: None,
+            checkpoint: None,
+            events: Vec::new(),
+            histogram: StalenessHistogram::default(),
+        }
+    }
+
+    /// What has happened since it was last asked.
+    pub fn events(&mut self) -> std::vec::Drain<'_, Event> {
+        self.events.drain(..)
+    }
+
+    /// How stale reads were.
+    #[must_use]
+    pub fn histogram(&self) -> &StalenessHistogram {
+        &self.histogram
+    }
+
+    /// How many workers share the tables.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.worker_clocks.len()
+    }
+
+    /// The clock of a worker.
+    #[must_use]
+    pub fn clock_of(&self, worker: WorkerId) -> Clock {
+        self.worker_clocks[worker.index()]
+    }
+
+    fn slowest(&self) -> Clock {
+        *self.worker_clocks.iter().min().expect("a job has workers")
+    }
+
+    /// Reads rows. It must wait while another worker holds them.
+    ///
+    /// # Errors
+    /// If the table or a row does not exist.
+    pub fn get(&mut self, worker: WorkerId, table: TableId, rows: &Rows<'_>) -> Result<Poll<Values>, Misuse> {
+        let slot = self.table(table)?;
+        check_rows(&slot.schema, rows)?;
+        if slot.is_lent(rows) {
+            return Ok(Poll::Pending);
+        }
+        let mut list = Vec::with_capacity(rows.len());
+        rows.for_each(|row| list.push(row));
+        let values = slot.store.gather(&slot.schema, &list, &mut Recycler::new(0));
+        self.count_reads(worker, table, rows.len());
+        Ok(Poll::Ready(values))
+    }
+
+    /// Reads rows in which every update of every finished clock is: waits until all workers are at this one's clock.
+    ///
+    /// # Errors
+    /// If the table or a row does not exist.
+    pub fn get_latest(&mut self, worker: WorkerId, table: TableId, rows: &Rows<'_>) -> Result<Poll<Values>, Misuse> {
+        if self.slowest() < self.clock_of(worker) {
+            return Ok(Poll::Pending);
+        }
+        self.get(worker, table, rows)
+    }
+
+    /// Reads rows of a dense table into `out`, one after the other.
+    ///
+    /// # Errors
+    /// If the table or a row does not exist, or its rows are not dense.
+    pub fn get_dense(
+        &mut self,
+        worker: WorkerId,
+        table: TableId,
+        rows: &Rows<'_>,
+        out: &mut Vec<f32>,
+    ) -> Result<Poll<()>, Misuse> {
+        let slot = self.table(table)?;
+        check_dense(&slot.schema)?;
+        check_rows(&slot.schema, rows)?;
+        if slot.is_lent(rows) {
+            return Ok(Poll::Pending);
+        }
+        out.clear();
+        match &slot.store {
+            Store::Flat(slab) => rows.for_each(|row| out.extend_from_slice(slab.row(row))),
+            Store::Rows(_) => rows.for_each(|row| {
+                if let RowRef::Dense(numbers) = slot.store.gather(&slot.schema, &[row], &mut Recycler::new(0)).row(0) {
+                    out.extend_from_slice(numbers);
+                }
+            }),
+        }
+        self.count_reads(worker, table, rows.len());
+        Ok(Poll::Ready(()))
+    }
+
+    /// Changes rows at once. It must wait while another worker holds them.
+    ///
+    /// # Errors
+    /// If the table or a row does not exist, or the updates do not fit.
+    pub fn inc(&mut self, table: TableId, rows: &[u64], updates: &Values) -> Result<Poll<()>, Misuse> {
+        let slot = self.table(table)?;
+        check_update(&slot.schema, rows, updates)?;
+        if slot.is_lent(&Rows::List(rows)) || slot.must_wait(&Rows::List(rows)) {
+            return Ok(Poll::Pending);
+        }
+        if let Some(snapshot) = &mut slot.snapshot {
+            // Nobody is behind the checkpoint: everyone met there.
+            let update = Update { made: Clock(u32::MAX), rows, values: updates, slots: &[] };
+            snapshot.before_update(&slot.schema, &slot.store, None, &update);
+        }
+        slot.store.apply(&slot.schema, rows, updates);
+        Ok(Poll::Ready(()))
+    }
+
+    /// Lends the chunks that hold `rows`: the master copy itself. It must wait while another worker holds one of them.
+    ///
+    /// # Errors
+    /// If the table or a row does not exist, or the table is not a dense one with a size.
+    pub fn lease(&mut self, worker: WorkerId, table: TableId, rows: &Rows<'_>) -> Result<Poll<Lease>, Misuse> {
+        let slot = self.table(table)?;
+        check_lease(&slot.schema)?;
+        check_rows(&slot.schema, rows)?;
+        if slot.is_lent(rows) || slot.must_wait(rows) {
+            return Ok(Poll::Pending);
+        }
+        let Store::Flat(slab) = &mut slot.store else { unreachable!("only flat tables are leased") };
+        let (lent, shape) = (&mut slot.lent, slab.shape);
+        let lend = |index: usize| {
+            if let Some(snapshot) = &mut slot.snapshot {
+                snapshot.keep_chunk(slab, None, index);
+            }
+            lent[index] = Some(worker);
+            LeasedChunk { index, numbers: std::mem::take(&mut slab.chunks[index]), origin: Vec::new() }
+        };
+        let chunks = rows.chunks(&shape).into_iter().map(lend).collect();
+        let lease = Lease { table: slot.id, shape, chunks };
+        self.count_reads(worker, table, rows.len());
+        Ok(Poll::Ready(lease))
+    }
+
+    /// Takes back a lease.
+    pub fn give_back(&mut self, lease: Lease) {
+        let slot = &mut self.tables[lease.table.index()];
+        let Store::Flat(slab) = &mut slot.store else { unreachable!("only flat tables are leased") };
+        for chunk in lease.chunks {
+            slab.chunks[chunk.index] = chunk.numbers;
+            slot.lent[chunk.index] = None;
+        }
+    }
+
+    /// Ends the worker's clock.
+    pub fn clock(&mut self, worker: WorkerId) {
+        let clock = &mut self.worker_clocks[worker.index()];
+        *clock = clock.next();
+        self.events.push(Event::WorkerClock { worker, clock: *clock });
+        self.meet();
+    }
+
+    /// Whether the worker may start work in its clock.
+    #[must_use]
+    pub fn may_start(&self, worker: WorkerId) -> bool {
+        let waits_for_others = self.meeting.is_some_and(|meeting| self.clock_of(worker) >= meeting);
+        self.slowest() >= self.oldest_slowest(self.clock_of(worker)) && !waits_for_others
+    }
+
+    /// Takes a checkpoint at `clock`, which nobody has begun to work in: workers wait there for one another, so that
+    /// the tables are for a moment exactly what is to be saved.
+    pub fn checkpoint(&mut self, clock: Clock) {
+        self.meeting = Some(clock);
+        self.meet();
+    }
+
+    /// Begins the checkpoint, and lets the workers go on, when all of them are there.
+    fn meet(&mut self) {
+        let Some(clock) = self.meeting.filter(|meeting| self.slowest() >= *meeting) else { return };
+        self.meeting = None;
+        self.checkpoint = Some(clock);
+        for table in &mut self.tables {
+            let lent = table.lent.iter().enumerate().filter(|(_, holder)| holder.is_some());
+            let apart = lent.map(|(chunk, _)| chunk).collect();
+            table.snapshot = Some(TableSnapshot::new(clock, &table.store, None, apart));
+        }
+    }
+
+    /// The clock of the checkpoint that can be taken out now.
+    #[must_use]
+    pub fn checkpoint_ready(&self) -> Option<Clock> {
+        self.checkpoint
+    }
+
+    /// Takes the next rows, about `bytes_max` of them, out of the checkpoint that is ready. `None` says that there are
+    /// no more, and ends it. What a worker has held on lease since before the checkpoint is not among them.
+    pub fn checkpoint_part(&mut self, bytes_max: usize) -> Option<Part> {
+        for table in &mut self.tables {
+            if let Some(snapshot) = &mut table.snapshot {
+                let part = snapshot.part(table.id, &table.schema, (&table.store, None), bytes_max);
+                if part.is_some() {
+                    return part;
+                }
+                table.snapshot = None;
+            }
+        }
+        self.end_checkpoint();
+        None
+    }
+
+    /// Gives up a checkpoint that is being taken, if there is one.
+    pub fn end_checkpoint(&mut self) {
+        self.checkpoint = None;
+        self.tables.iter_mut().for_each(|table| table.snapshot = None);
+    }
+
+    /// Sets the rows of a checkpoint.
+    ///
+    /// # Errors
+    /// If they do not fit the tables of the job.
+    pub fn restore(&mut self, part: &Part) -> Result<(), PartError> {
+        let tables = self.tables.len();
+        let slot = self.tables.get_mut(part.table.index());
+        let slot = slot.ok_or(PartError::NoSuchTable { table: part.table.0, tables })?;
+        slot.store.restore(&slot.schema, part, |_| true)
+    }
+
+    /// Lets every worker go on at `clock`.
+    pub fn resume(&mut self, clock: Clock) {
+        self.worker_clocks.fill(clock);
+    }
+
+    /// Updates are seen while they are made, so the lead is one less than the bound.
+    fn oldest_slowest(&self, clock: Clock) -> Clock {
+        self.staleness.map_or(Clock(0), |staleness| clock.back(staleness - 1))
+    }
+
+    /// What the worker waits for: rows of `table`, or to start its clock.
+    #[must_use]
+    pub fn wait_of(&self, worker: WorkerId, table: Option<TableId>) -> Wait {
+        let table = table.and_then(|table| self.tables.get(table.index())).map(|slot| slot.schema.name.clone());
+        let needed = self.oldest_slowest(self.clock_of(worker));
+        Wait { worker, table, shard: None, needed, reached: self.slowest() }
+    }
+
+    fn table(&mut self, table: TableId) -> Result<&mut EmbeddedTable, Misuse> {
+        let tables = self.tables.len();
+        self.tables.get_mut(table.index()).ok_or(Misuse::NoSuchTable { table: table.0, tables })
+    }
+
+    fn count_reads(&mut self, worker: WorkerId, table: TableId, rows: usize) {
+        let (clock, oldest) = (self.clock_of(worker), self.slowest());
+        self.histogram.count(oldest, clock, rows as u64);
+        self.events.push(Event::Read { worker, table, rows, clock, oldest });
+    }
+}
+
+impl EmbeddedTable {
+    /// Whether a change of `rows` must wait until more of a checkpoint has been taken out.
+    fn must_wait(&self, rows: &Rows<'_>) -> bool {
+        match (&self.snapshot, &self.store) {
+            (Some(snapshot), Store::Flat(slab)) => snapshot.must_wait(slab, rows.chunks(&slab.shape).into_iter()),
+            _ => false,
+        }
+    }
+
+    fn is_lent(&self, rows: &Rows<'_>) -> bool {
+        let Store::Flat(slab) = &self.store else {
+            return false;
+        };
+        match rows {
+            Rows::Range(_) => rows.chunks(&slab.shape).into_iter().any(|chunk| self.lent[chunk].is_some()),
+            Rows::List(rows) => rows.iter().any(|&row| self.lent[slab.shape.chunk_of(row)].is_some()),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What a shard sends before its clock advances, where the budget has room for it.
+//!
+//! A row that was sent is no longer one that changed, so the end of the clock sends the others. Whatever has been
+//! applied may be shown to anyone, which is why nothing has to be asked about staleness here.
+
+use super::{Shard, ShardTable};
+use crate::array::Array;
+use crate::budget::{Budget, stretches};
+use crate::consistency::Consistency;
+use crate::ids::{ClientId, Clock};
+use crate::message::ToClient;
+use crate::priority::{Priority, Selector};
+use crate::values::Values;
+use hashbrown::HashMap;
+use std::sync::Arc;
+
+/// What a row that nobody has written takes in a message: its id and where it ends.
+const ROW_BYTES_MIN: usize = 12;
+
+/// What has been chosen so far, and what of.
+#[derive(Debug)]
+pub(super) struct Early {
+    message_bytes: usize,
+    priority: Priority,
+    selector: Selector,
+    /// How important the changes of each row are since it was last sent, where the priority asks for it.
+    weights: HashMap<u64, f32>,
+}
+
+impl Early {
+    pub(super) fn new(budget: &Budget) -> Self {
+        let priority = budget.priority;
+        Self {
+            message_bytes: budget.message_bytes(),
+            priority,
+            selector: Selector::new(priority),
+            weights: HashMap::new(),
+        }
+    }
+}
+
+impl Shard {
+    /// Puts changed rows into the outbox, of about `bytes` bytes for all who are to have them, ahead of the end of the
+    /// clock and the most important first; says of how many. The tables take turns. Without a budget it does nothing.
+    pub fn send_early(&mut self, bytes: usize) -> usize {
+        let mut left = bytes;
+        let tables = self.tables.len();
+        for step in 0..tables {
+            let table = &mut self.tables[(self.early_turn + step) % tables];
+            if left > 0 && matches!(table.schema.consistency, Consistency::Essp { .. } | Consistency::Async) {
+                left = left.saturating_sub(table.send_early(self.clock, left, &mut self.outbox));
+            }
+        }
+        self.early_turn = (self.early_turn + 1) % tables;
+        bytes - left
+    }
+}
+
+impl ShardTable {
+    /// Sends changed rows of about `limit` bytes; says of how many.
+    fn send_early(&mut self, clock: Clock, limit: usize, outbox: &mut Vec<(ClientId, Arc<ToClient>)>) -> usize {
+        let Some(mut early) = self.early.take() else { return 0 };
+        let weigh = |row: u64| {
+            let readers = self.subscribers.iter().filter(|subscriber| subscriber.registered.contains(row)).count();
+            self.row_bytes(row) * readers.max(1)
+        };
+        let importance = |row: u64| early.weights.get(&row).copied().unwrap_or(0.0);
+        let mut rows = early.selector.choose(limit, |from, show| self.dirty.walk(from, show), weigh, importance);
+        let mut allowed = 0;
+        rows.retain(|&row| {
+            let may = self.may_send_early(row, allowed);
+            allowed += usize::from(may);
+            may
+        });
+        let bytes = rows.iter().map(|&row| weigh(row)).sum();
+        for row in &rows {
+            early.weights.remove(row);
+        }
+        self.dirty.remove_all(&rows);
+        self.early = Some(early);
+        for client in (0..self.subscribers.len() as u32).map(ClientId) {
+            let registered = &self.subscribers[client.index()].registered;
+            let rows: Vec<u64> = rows.iter().copied().filter(|&row| registered.contains(row)).collect();
+            if !rows.is_empty() {
+                outbox.extend(self.rows_messages(client, clock, rows.into()));
+            }
+        }
+        bytes
+    }
+
+    /// The messages that bring a client these rows: one, or under a budget as many as it asks for.
+    pub(super) fn rows_messages(
+        &mut self,
+        client: ClientId,
+        clock: Clock,
+        rows: Array<u64>,
+    ) -> Vec<(ClientId, Arc<ToClient>)> {
+        let pieces = match &self.early {
+            Some(early) => stretches(rows.len(), early.message_bytes, |i| self.row_bytes(rows[i])),
+            None => Vec::new(),
+        };
+        if pieces.len() <= 1 {
+            return vec![(client, self.rows_message(client, clock, rows))];
+        }
+        let message = |piece: std::ops::Range<usize>| rows[piece].to_vec().into();
+        let pieces: Vec<Array<u64>> = pieces.into_iter().map(message).collect();
+        pieces.into_iter().map(|rows| (client, self.rows_message(client, clock, rows))).collect()
+    }
+
+    fn row_bytes(&self, row: u64) -> usize {
+        self.store.with_row(row, |row| row.map_or(ROW_BYTES_MIN, |row| self.schema.row_bytes(row)))
+    }
+
+    /// Takes note of how important updates are that are about to be applied.
+    pub(super) fn weigh(&mut self, rows: &[u64], updates: &Values) {
+        let Some(early) = self.early.as_mut().filter(|early| early.priority.is_by_magnitude()) else { return };
+        if !self.schema.consistency.is_eager() {
+            return;
+        }
+        for (i, &row) in rows.iter().enumerate() {
+            let update = updates.row(i);
+            let importance = match early.priority {
+                Priority::RelativeMagnitude => self.store.with_row(row, |old| self.schema.kind.importance(old, update)),
+                _ => self.schema.kind.importance(None, update),
+            };
+            *early.weights.entry(row).or_insert(0.0) += importance;
+        }
+    }
+
+    /// All changes have been sent.
+    pub(super) fn forget_weights(&mut self) {
+        if let Some(early) = &mut self.early {
+            early.weights.clear();
+        }
+    }
+}

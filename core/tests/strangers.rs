@@ -1,0 +1,139 @@
+//! A shard or a client that is sent anything at all, well encoded, refuses it or takes it, and never panics.
+
+use hemiola_core::message::{ToClient, ToShard};
+use hemiola_core::procedure::AdaRevision;
+use hemiola_core::sabotage::Sabotage;
+use hemiola_core::{
+    Array, Client, ClientId, Clock, Consistency, Job, RowKind, Shard, ShardId, TableId, TableSchema, Values, WorkerId,
+};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn job(consistency: Consistency) -> Job {
+    let dense = TableSchema { consistency, chunk_rows: Some(4), ..TableSchema::dense("dense", 20, 2) };
+    let counts = TableSchema::keyed("counts", RowKind::Counts);
+    // Where the model cannot be had with a stored procedure, it is without a bound.
+    let consistency = if matches!(consistency, Consistency::Vap { .. }) { Consistency::Async } else { consistency };
+    let versioned = TableSchema {
+        name: "versioned".to_owned(),
+        consistency,
+        read_my_writes: false,
+        procedure: Some(Arc::new(AdaRevision { rate: 0.1, snapshots_max: 3 })),
+        ..dense.clone()
+    };
+    Job { tables: vec![dense, counts, versioned], workers_per_client: vec![2, 1], shards: 2, budget: None }
+}
+
+fn clocks() -> impl Strategy<Value = Clock> {
+    prop_oneof![0..4u32, Just(u32::MAX - 1), Just(u32::MAX)].prop_map(Clock)
+}
+
+fn rows() -> impl Strategy<Value = Vec<u64>> {
+    proptest::collection::vec(prop_oneof![0..24u64, any::<u64>()], 0..6)
+}
+
+fn values() -> impl Strategy<Value = Values> {
+    let numbers = proptest::collection::vec(any::<f32>(), 0..14);
+    let words = || proptest::collection::vec(prop_oneof![0..9u32, any::<u32>()], 0..7);
+    let dense =
+        (prop_oneof![0..4u32, Just(u32::MAX)], numbers).prop_map(|(width, numbers)| Values::dense(width, numbers));
+    let counts =
+        (words(), words(), proptest::collection::vec(any::<i32>(), 0..7)).prop_map(|(offsets, columns, counts)| {
+            Values::Counts { offsets: offsets.into(), columns: columns.into(), counts: counts.into() }
+        });
+    let custom = (words(), proptest::collection::vec(any::<u8>(), 0..9))
+        .prop_map(|(offsets, bytes)| Values::Custom { offsets: offsets.into(), bytes: bytes.into() });
+    prop_oneof![dense, counts, custom]
+}
+
+/// Rows and values, in half of the cases such that they fit the dense table.
+fn rows_and_values() -> impl Strategy<Value = (Vec<u64>, Values)> {
+    let fitting = proptest::collection::vec((0..20u64, any::<(f32, f32)>()), 0..6).prop_map(|rows| {
+        let numbers = rows.iter().flat_map(|(_, (a, b))| [*a, *b]).collect();
+        (rows.iter().map(|(row, _)| *row).collect(), Values::dense(2, numbers))
+    });
+    prop_oneof![fitting, (rows(), values())]
+}
+
+fn table() -> impl Strategy<Value = TableId> {
+    prop_oneof![0..4u32, any::<u32>()].prop_map(TableId)
+}
+
+/// Versions of as many rows, most of them small, or none, or too many.
+fn versions(rows: usize) -> impl Strategy<Value = Option<Array<u32>>> {
+    let version = || prop_oneof![4 => 0..3u32, 1 => any::<u32>()];
+    let fitting = proptest::collection::vec(version(), rows);
+    let any_number = proptest::collection::vec(version(), 0..7);
+    prop_oneof![3 => fitting, 1 => any_number]
+        .prop_map(|versions| Some(versions.into()))
+        .boxed()
+        .prop_union(Just(None).boxed())
+}
+
+/// Rows, versions and values.
+fn tagged() -> impl Strategy<Value = (Array<u64>, Option<Array<u32>>, Values)> {
+    rows_and_values().prop_flat_map(|(rows, values)| (Just(rows.clone().into()), versions(rows.len()), Just(values)))
+}
+
+fn to_shard() -> impl Strategy<Value = ToShard> {
+    let get =
+        (table(), clocks(), rows()).prop_map(|(table, needed, rows)| ToShard::Get { table, needed, rows: rows.into() });
+    let inc =
+        (table(), clocks(), any::<u32>(), tagged()).prop_map(|(table, clock, worker, (rows, versions, values))| {
+            ToShard::Inc { table, clock, worker: WorkerId(worker), rows, versions, values }
+        });
+    let clock = clocks().prop_map(|clock| ToShard::Clock { clock });
+    let seen =
+        (table(), prop_oneof![0..4u64, any::<u64>()]).prop_map(|(table, through)| ToShard::Seen { table, through });
+    let checkpoint = clocks().prop_map(|clock| ToShard::Checkpoint { clock });
+    prop_oneof![get, inc, clock, seen, checkpoint]
+}
+
+fn to_client() -> impl Strategy<Value = ToClient> {
+    let sent =
+        (table(), clocks(), any::<u64>(), tagged()).prop_map(|(table, clock, through, (rows, versions, values))| {
+            ToClient::Rows { table, clock, through, rows, versions, values }
+        });
+    let clock = clocks().prop_map(|clock| ToClient::Clock { clock });
+    let visible = (table(), any::<u64>()).prop_map(|(table, through)| ToClient::Visible { table, through });
+    prop_oneof![sent, clock, visible]
+}
+
+fn models() -> impl Strategy<Value = Consistency> {
+    prop_oneof![
+        Just(Consistency::Bsp),
+        Just(Consistency::Ssp { staleness: 1 }),
+        Just(Consistency::Essp { staleness: 2 }),
+        Just(Consistency::Async),
+        Just(Consistency::Vap { bound: 1.0 }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_shard_takes_or_refuses_anything(model in models(), messages in proptest::collection::vec((0..2u32, to_shard()), 1..12)) {
+        let mut shard = Shard::new(ShardId(1), &job(model), Sabotage::None);
+        for (client, message) in messages {
+            // What matters is that it returns.
+            drop(shard.receive(ClientId(client), &message));
+            drop(shard.outbox());
+        }
+    }
+
+    #[test]
+    fn a_client_takes_or_refuses_anything(model in models(), messages in proptest::collection::vec((0..2u32, to_client()), 1..12)) {
+        let mut client = Client::new(ClientId(0), &job(model), Sabotage::None);
+        let read = [0, 5, 19];
+        for (shard, message) in messages {
+            for table in [TableId(0), TableId(2)] {
+                drop(client.get(WorkerId(0), table, &hemiola_core::Rows::List(&read)));
+                drop(client.inc(WorkerId(0), table, &read, &Values::dense(2, vec![0.5; 6])));
+            }
+            drop(client.receive(ShardId(shard), &message));
+            client.clock(WorkerId(1));
+            drop(client.outbox());
+        }
+    }
+}
