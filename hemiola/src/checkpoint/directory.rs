@@ -1,0 +1,406 @@
+//! A directory of checkpoints: writing them, finding the newest good one, and checking them.
+
+use super::error::CheckpointError;
+use super::file::{self, FileReader, FileWriter, Head};
+use hemiola_core::checkpoint::{Owner, SavedFile, Whole};
+use hemiola_core::codec::Message;
+use hemiola_core::snapshot::{Part, PartError};
+use hemiola_core::{Clock, Job, ShardId, WorkerId};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+pub(super) const MANIFEST: &str = "manifest.json";
+const FORMAT: &str = "hemiola-checkpoint";
+const VERSION: u32 = 1;
+const PARTIAL: &str = ".partial";
+
+/// What `manifest.json` says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    format: String,
+    version: u32,
+    /// Every update of an earlier clock is in it, and no other.
+    pub clock: u32,
+    /// Tells jobs apart: the checksum of what must be the same in a job that goes on.
+    pub job: String,
+    /// What must be the same, by name.
+    pub identity: Vec<(String, String)>,
+    /// The tables.
+    pub tables: Vec<TableEntry>,
+    /// How many workers the job has.
+    pub workers: u32,
+    /// How many servers the job had.
+    pub servers: u32,
+    /// How long it took.
+    pub seconds: f64,
+    /// The files.
+    pub files: Vec<FileEntry>,
+}
+
+/// A table as a manifest has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableEntry {
+    /// The name.
+    pub name: String,
+    /// What a row is.
+    pub kind: String,
+    /// How many rows there are, where the table has a size.
+    pub rows: Option<u64>,
+}
+
+/// A file as a manifest has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// The name.
+    pub name: String,
+    /// The length.
+    pub bytes: u64,
+    /// The checksum of the heads of its frames.
+    pub checksum: String,
+}
+
+/// What a checkpoint and a job that goes on from it have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    identity: Vec<(String, String)>,
+    tables: Vec<TableEntry>,
+    workers: u32,
+    servers: u32,
+    fingerprint: u32,
+}
+
+impl Facts {
+    pub(crate) fn new(job: &Job, identity: &[(String, String)]) -> Self {
+        let entry = |table: &hemiola_core::TableSchema| TableEntry {
+            name: table.name.clone(),
+            kind: format!("{:?}", table.kind),
+            rows: table.rows,
+        };
+        let tables: Vec<TableEntry> = job.tables.iter().map(entry).collect();
+        let text = serde_json::to_vec(&(identity, &tables, job.workers())).expect("plain data can be encoded");
+        let fingerprint = crc32fast::hash(&text);
+        Self { identity: identity.to_vec(), tables, workers: job.workers(), servers: job.shards, fingerprint }
+    }
+}
+
+/// A checkpoint that is whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// Its directory.
+    pub path: PathBuf,
+    /// What its manifest says.
+    pub manifest: Manifest,
+}
+
+impl Checkpoint {
+    /// Reads the manifest of the checkpoint at `path`.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be right.
+    pub fn open(path: &Path) -> Result<Self, CheckpointError> {
+        let file = path.join(MANIFEST);
+        let text = match fs::read(&file) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Err(CheckpointError::NotACheckpoint { path: path.to_owned() });
+            }
+            text => text.map_err(|source| CheckpointError::Read { path: file.clone(), source })?,
+        };
+        let damaged = |reason: String| CheckpointError::Damaged { path: file.clone(), reason };
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        if value["format"] != FORMAT {
+            return Err(CheckpointError::NotACheckpoint { path: path.to_owned() });
+        }
+        let version = value["version"].as_u64().unwrap_or(0);
+        if version != u64::from(VERSION) {
+            return Err(CheckpointError::Version { path: file.clone(), version, expected: VERSION });
+        }
+        let manifest: Manifest = serde_json::from_value(value).map_err(|error| damaged(error.to_string()))?;
+        if clock_of(path).is_some_and(|clock| clock != manifest.clock) {
+            return Err(CheckpointError::MixedUp {
+                path: file.clone(),
+                found: format!("clock {}", manifest.clock),
+                expected: format!("clock {}", clock_of(path).unwrap_or_default()),
+            });
+        }
+        Ok(Self { path: path.to_owned(), manifest })
+    }
+
+    /// The clock of which it is.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        Clock(self.manifest.clock)
+    }
+
+    /// How many bytes its files have.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.manifest.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Reads every file and checks that it is what was written.
+    ///
+    /// # Errors
+    /// The first thing found wrong.
+    pub fn verify(&self) -> Result<(), CheckpointError> {
+        self.owners().try_for_each(|owner| self.read(owner, |_, _| Ok(())).map(drop))
+    }
+
+    fn owners(&self) -> impl Iterator<Item = Owner> + use<> {
+        let shards = (0..self.manifest.servers).map(|shard| Owner::Shard(ShardId(shard)));
+        shards.chain((0..self.manifest.workers).map(|worker| Owner::Worker(WorkerId(worker))))
+    }
+
+    /// Reads one file; gives what its head says.
+    fn read(
+        &self,
+        owner: Owner,
+        mut take: impl FnMut(&Path, Message) -> Result<(), CheckpointError>,
+    ) -> Result<Head, CheckpointError> {
+        let manifest = self.path.join(MANIFEST);
+        let damaged = |reason: String| CheckpointError::Damaged { path: manifest.clone(), reason };
+        let name = file::name(owner);
+        let hex = |text: &str| u32::from_str_radix(text, 16).ok();
+        let entry = self.manifest.files.iter().find(|entry| entry.name == name);
+        let entry = entry.ok_or_else(|| damaged(format!("it does not name {name}")))?;
+        let checksum = hex(&entry.checksum).ok_or_else(|| damaged(format!("the checksum of {name} is no number")))?;
+        let job = hex(&self.manifest.job).ok_or_else(|| damaged("the job's checksum is no number".to_owned()))?;
+        let head = Head { job, clock: self.clock(), owner, reports: 0 };
+        let expected = SavedFile { owner, bytes: entry.bytes, checksum };
+        let mut reader = FileReader::open(self.path.join(&name), &expected, &head)?;
+        while let Some(message) = reader.next()? {
+            take(reader.path(), message)?;
+        }
+        Ok(reader.head)
+    }
+
+    /// Gives every part of every shard to `restore`.
+    pub(crate) fn restore(
+        &self,
+        mut restore: impl FnMut(&Part) -> Result<(), PartError>,
+    ) -> Result<(), CheckpointError> {
+        let mut take = |path: &Path, message: Message| {
+            let damaged = |reason: String| CheckpointError::Damaged { path: path.to_owned(), reason };
+            match &message {
+                Message::Part(part) => restore(part).map_err(|error| damaged(error.to_string())),
+                _ => Err(damaged("it holds something else than rows".to_owned())),
+            }
+        };
+        let shards = self.owners().filter(|owner| matches!(owner, Owner::Shard(_)));
+        shards.into_iter().try_for_each(|owner| self.read(owner, &mut take).map(drop))
+    }
+
+    /// What a worker handed in, and how many reports it had made.
+    pub(crate) fn worker(&self, worker: WorkerId) -> Result<(u32, Vec<u8>), CheckpointError> {
+        let mut state = Vec::new();
+        let head = self.read(Owner::Worker(worker), |path, message| match message {
+            Message::Control(bytes) => {
+                state.extend_from_slice(&bytes);
+                Ok(())
+            }
+            _ => Err(CheckpointError::Damaged { path: path.to_owned(), reason: "it holds rows".to_owned() }),
+        })?;
+        Ok((head.reports, state))
+    }
+
+    /// Whether a job can go on from here.
+    pub(crate) fn check(&self, facts: &Facts) -> Result<(), CheckpointError> {
+        let differs = |what: &str, then: String, now: String| {
+            let path = self.path.clone();
+            Err(CheckpointError::Differs { path, what: what.to_owned(), then, now })
+        };
+        let Manifest { identity, tables, workers, .. } = &self.manifest;
+        if *workers != facts.workers {
+            return Err(CheckpointError::Workers { path: self.path.clone(), then: *workers, now: facts.workers });
+        }
+        let absent = || "nothing".to_owned();
+        let value = |list: &[(String, String)], name: &str| {
+            list.iter().find(|(other, _)| other == name).map_or_else(absent, |(_, value)| value.clone())
+        };
+        for (name, _) in facts.identity.iter().chain(identity) {
+            let (then, now) = (value(identity, name), value(&facts.identity, name));
+            if then != now {
+                return differs(name, then, now);
+            }
+        }
+        for at in 0..tables.len().max(facts.tables.len()) {
+            let told = |tables: &[TableEntry]| match tables.get(at) {
+                Some(TableEntry { name, kind, rows: Some(rows) }) => format!("'{name}' of {rows} rows of {kind}"),
+                Some(TableEntry { name, kind, rows: None }) => format!("'{name}' of rows of {kind}"),
+                None => absent(),
+            };
+            if tables.get(at) != facts.tables.get(at) {
+                return differs(&format!("as table {at}"), told(tables), told(&facts.tables));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The directory of a checkpoint, and its manifest or why that cannot be read.
+pub type Listed = (PathBuf, Result<Checkpoint, CheckpointError>);
+
+/// The checkpoints in `directory`, oldest first, each as far as its manifest can be read.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub fn list(directory: &Path) -> Result<Vec<Listed>, CheckpointError> {
+    let found = entries(directory).map_err(|source| CheckpointError::Read { path: directory.to_owned(), source })?;
+    let mut clocks: Vec<(u32, PathBuf)> = found.into_iter().filter_map(|path| Some((clock_of(&path)?, path))).collect();
+    clocks.sort();
+    Ok(clocks.into_iter().map(|(_, path)| (path.clone(), Checkpoint::open(&path))).collect())
+}
+
+/// The newest checkpoint of a directory, or the one that `path` is, with every file checked.
+///
+/// # Errors
+/// If there is none or it is damaged; then the sentence names the newest good one before it.
+pub fn choose(path: &Path) -> Result<Checkpoint, CheckpointError> {
+    let (directory, chosen) = match clock_of(path) {
+        Some(_) => (path.parent().map(Path::to_owned).unwrap_or_default(), path.to_owned()),
+        None => {
+            let newest = list(path)?.pop();
+            let (newest, _) = newest.ok_or_else(|| CheckpointError::None { path: path.to_owned() })?;
+            (path.to_owned(), newest)
+        }
+    };
+    let good = |path: &Path| Checkpoint::open(path).and_then(|checkpoint| checkpoint.verify().map(|()| checkpoint));
+    good(&chosen).map_err(|error| {
+        let source = Box::new(error);
+        let before = list(&directory).unwrap_or_default().into_iter().rev();
+        let mut before = before.filter(|(path, _)| clock_of(path) < clock_of(&chosen));
+        match before.find(|(path, _)| good(path).is_ok()) {
+            Some((offer, _)) => CheckpointError::Offer { source, offer },
+            None => CheckpointError::NoOffer { source },
+        }
+    })
+}
+
+fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect()
+}
+
+/// The clock of a checkpoint, from its name.
+fn clock_of(path: &Path) -> Option<u32> {
+    let digits = path.file_name()?.to_str()?.strip_prefix("clock-")?;
+    (digits.len() == 10).then(|| digits.parse().ok()).flatten()
+}
+
+fn is_partial(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(PARTIAL));
+    name.is_some_and(|name| clock_of(Path::new(name)).is_some())
+}
+
+/// Where a job's checkpoints go.
+#[derive(Debug, Clone)]
+pub(crate) struct Directory {
+    pub(crate) path: PathBuf,
+    pub(crate) facts: Facts,
+}
+
+impl Directory {
+    fn final_path(&self, clock: Clock) -> PathBuf {
+        self.path.join(format!("clock-{:010}", clock.0))
+    }
+
+    fn partial_path(&self, clock: Clock) -> PathBuf {
+        self.path.join(format!("clock-{:010}{PARTIAL}", clock.0))
+    }
+
+    /// Makes the directory, finds out whether it can be written to, and removes what a crash has left behind. One that
+    /// holds checkpoints is refused unless the job goes on from one of them.
+    pub(crate) fn prepare(&self, resumed: Option<&Checkpoint>) -> Result<(), CheckpointError> {
+        let write = |source| CheckpointError::Write { path: self.path.clone(), source };
+        fs::create_dir_all(&self.path).map_err(write)?;
+        let same = |checkpoint: &Checkpoint| {
+            let parent = checkpoint.path.parent().map(fs::canonicalize);
+            parent.and_then(Result::ok).is_some_and(|parent| fs::canonicalize(&self.path).is_ok_and(|p| p == parent))
+        };
+        if !resumed.is_some_and(same)
+            && let Some((newest, _)) = list(&self.path)?.pop()
+        {
+            let clock = clock_of(&newest).unwrap_or_default();
+            return Err(CheckpointError::InUse { path: self.path.clone(), clock });
+        }
+        for partial in entries(&self.path).map_err(write)?.into_iter().filter(|path| is_partial(path)) {
+            fs::remove_dir_all(partial).map_err(write)?;
+        }
+        let probe = self.partial_path(Clock(0));
+        fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)).map_err(write)
+    }
+
+    /// Begins a file of a checkpoint.
+    pub(crate) fn create(&self, clock: Clock, owner: Owner, reports: u32) -> Result<FileWriter, CheckpointError> {
+        let partial = self.partial_path(clock);
+        let path = partial.join(file::name(owner));
+        let head = Head { job: self.facts.fingerprint, clock, owner, reports };
+        let created = match fs::create_dir(&partial) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => FileWriter::create(&path, &head),
+        };
+        created.map_err(|source| CheckpointError::Write { path, source })
+    }
+
+    /// Gives a checkpoint its name once all of its files are on the disk, and removes those that are no longer to be
+    /// kept: all but the newest, and newer ones of a run that this one does not continue.
+    pub(crate) fn publish(&self, whole: &Whole, files: &[SavedFile], keep: usize) -> Result<(), CheckpointError> {
+        let (partial, path) = (self.partial_path(whole.clock), self.final_path(whole.clock));
+        let entry = |file: &SavedFile| FileEntry {
+            name: file::name(file.owner),
+            bytes: file.bytes,
+            checksum: format!("{:08x}", file.checksum),
+        };
+        let manifest = Manifest {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            clock: whole.clock.0,
+            job: format!("{:08x}", self.facts.fingerprint),
+            identity: self.facts.identity.clone(),
+            tables: self.facts.tables.clone(),
+            workers: self.facts.workers,
+            servers: self.facts.servers,
+            seconds: whole.seconds,
+            files: files.iter().map(entry).collect(),
+        };
+        let write = || {
+            let text = serde_json::to_vec_pretty(&manifest)?;
+            let mut file = File::create(partial.join(MANIFEST))?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            File::open(&partial)?.sync_all()?;
+            if path.exists() {
+                fs::remove_dir_all(&path)?;
+            }
+            fs::rename(&partial, &path)?;
+            File::open(&self.path)?.sync_all()
+        };
+        write().map_err(|source: io::Error| CheckpointError::Write { path: path.clone(), source })?;
+        self.prune(whole.clock, keep)
+    }
+
+    fn prune(&self, newest: Clock, keep: usize) -> Result<(), CheckpointError> {
+        let mut older: Vec<PathBuf> = Vec::new();
+        let mut remove: Vec<PathBuf> = Vec::new();
+        for (path, _) in list(&self.path)? {
+            if clock_of(&path) > Some(newest.0) { remove.push(path) } else { older.push(path) }
+        }
+        older.truncate(older.len().saturating_sub(keep.max(1)));
+        remove.append(&mut older);
+        remove.into_iter().try_for_each(|path| {
+            // Without its manifest it is no checkpoint, should the removal end halfway.
+            let removed = fs::remove_file(path.join(MANIFEST)).and_then(|()| fs::remove_dir_all(&path));
+            match removed {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => fs::remove_dir_all(&path),
+                removed => removed,
+            }
+            .map_err(|source| CheckpointError::Write { path, source })
+        })
+    }
+
+    /// Removes what there is of a checkpoint that will not be whole.
+    pub(crate) fn discard(&self, clock: Clock) {
+        // Where it cannot be removed, the next run removes it.
+        fs::remove_dir_all(self.partial_path(clock)).unwrap_or_default();
+    }
+}

@@ -1,0 +1,163 @@
+//! Writes checkpoints while the job goes on: a thread of its own per process, fed by workers and by whoever has tables.
+
+use super::directory::Directory;
+use super::error::CheckpointError;
+use super::file::FileWriter;
+use crate::tcp::say;
+use hemiola_core::checkpoint::{Every, Owner, SavedFile, Whole};
+use hemiola_core::coordinator::ToCoordinator;
+use hemiola_core::snapshot::Part;
+use hemiola_core::{Clock, WorkerId};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+/// How many bytes of rows are taken out at a time, and the tables locked for.
+pub(crate) const PART_BYTES: usize = 1 << 20;
+
+/// What a process of a job knows of checkpoints.
+pub(crate) struct Vault {
+    pub(crate) every: Every,
+    pub(crate) keeper: Keeper,
+    /// What its workers go on from: how many reports each has made, and what it handed in.
+    resumed: Mutex<BTreeMap<WorkerId, (u32, Vec<u8>)>>,
+}
+
+/// Where workers' states go.
+pub(crate) enum Keeper {
+    Files(Saver),
+    /// To the simulator's memory.
+    Sim,
+}
+
+impl Vault {
+    pub(crate) fn new(every: Every, keeper: Keeper, resumed: BTreeMap<WorkerId, (u32, Vec<u8>)>) -> Self {
+        Self { every, keeper, resumed: Mutex::new(resumed) }
+    }
+
+    /// What a worker goes on from; it is given once.
+    pub(crate) fn take_resumed(&self, worker: WorkerId) -> Option<(u32, Vec<u8>)> {
+        self.resumed.lock().remove(&worker)
+    }
+
+    /// Says that tables are ready to be taken out at `clock`.
+    pub(crate) fn tables_ready(&self, clock: Clock) {
+        if let Keeper::Files(saver) = &self.keeper {
+            saver.send(Task::Tables(clock));
+        }
+    }
+
+    /// Lets the thread that writes end when it has written what it was given.
+    pub(crate) fn close(&self) {
+        if let Keeper::Files(saver) = &self.keeper {
+            saver.tasks.lock().take();
+        }
+    }
+}
+
+/// The way to the thread that writes.
+pub(crate) struct Saver {
+    directory: Directory,
+    tasks: Mutex<Option<Sender<Task>>>,
+}
+
+pub(crate) enum Task {
+    /// A worker's file has been written and must reach the disk.
+    Worker { clock: Clock, owner: Owner, written: Result<(File, SavedFile), CheckpointError> },
+    /// The tables of this process are ready to be taken out.
+    Tables(Clock),
+}
+
+impl Saver {
+    pub(crate) fn new(directory: Directory) -> (Self, Receiver<Task>) {
+        let (sender, receiver) = mpsc::channel();
+        (Self { directory, tasks: Mutex::new(Some(sender)) }, receiver)
+    }
+
+    fn send(&self, task: Task) {
+        if let Some(tasks) = &*self.tasks.lock() {
+            // Nobody is left to write it when the job is over.
+            tasks.send(task).unwrap_or_default();
+        }
+    }
+
+    /// Writes a worker's state, from where it lies, on the worker's own thread.
+    pub(crate) fn save(&self, worker: WorkerId, clock: Clock, reports: u32, state: &[&[u8]]) {
+        let owner = Owner::Worker(worker);
+        let write = |mut writer: FileWriter| {
+            state.iter().try_for_each(|bytes| writer.bytes(bytes))?;
+            writer.finish()
+        };
+        let unwritten = |source| CheckpointError::Write { path: self.directory.path.clone(), source };
+        let written = self.directory.create(clock, owner, reports).and_then(|writer| write(writer).map_err(unwritten));
+        self.send(Task::Worker { clock, owner, written });
+    }
+}
+
+impl Task {
+    /// Carries it out; gives what the coordinator is to be told. `part` takes the next rows out of the tables.
+    pub(crate) fn run(self, directory: &Directory, owner: Owner, part: impl FnMut() -> Option<Part>) -> ToCoordinator {
+        match self {
+            Self::Worker { clock, owner, written } => {
+                let outcome = written.and_then(|(file, saved)| synced(directory, file, saved));
+                ToCoordinator::Saved { clock, owner, outcome: outcome.map_err(|error| error.to_string()) }
+            }
+            Self::Tables(clock) => {
+                let outcome = save_tables(directory, clock, owner, part);
+                ToCoordinator::Saved { clock, owner, outcome: outcome.map_err(|error| error.to_string()) }
+            }
+        }
+    }
+}
+
+/// Writes the tables that `part` takes rows out of.
+pub(crate) fn save_tables(
+    directory: &Directory,
+    clock: Clock,
+    owner: Owner,
+    mut part: impl FnMut() -> Option<Part>,
+) -> Result<SavedFile, CheckpointError> {
+    let mut writer = directory.create(clock, owner, 0)?;
+    let unwritten = |source| CheckpointError::Write { path: directory.path.clone(), source };
+    while let Some(part) = part() {
+        writer.part(part).map_err(unwritten)?;
+    }
+    let (file, saved) = writer.finish().map_err(unwritten)?;
+    synced(directory, file, saved)
+}
+
+fn synced(directory: &Directory, file: File, saved: SavedFile) -> Result<SavedFile, CheckpointError> {
+    let unwritten = |source| CheckpointError::Write { path: directory.path.clone(), source };
+    file.sync_all().map(|()| saved).map_err(unwritten)
+}
+
+/// Gives whole checkpoints their names, in the process that started the job.
+pub(crate) struct Publisher {
+    pub(crate) directory: Directory,
+    pub(crate) keep: usize,
+    pub(crate) warned: bool,
+}
+
+impl Publisher {
+    /// A checkpoint that cannot be written is no reason to end the job: that is said once, until one can be again.
+    pub(crate) fn conclude(&mut self, whole: &Whole) {
+        let published = match &whole.files {
+            Ok(files) => self.directory.publish(whole, files, self.keep).map_err(|error| error.to_string()),
+            Err(reason) => Err(reason.clone()),
+        };
+        match published {
+            Ok(()) => self.warned = false,
+            Err(reason) => {
+                self.directory.discard(whole.clock);
+                if !self.warned {
+                    say(&format!(
+                        "hemiola: the checkpoint of {} was not saved, training goes on: {reason}",
+                        whole.clock
+                    ));
+                }
+                self.warned = true;
+            }
+        }
+    }
+}

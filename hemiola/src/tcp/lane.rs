@@ -1,0 +1,250 @@
+//! One end of the stream between a client and a shard, over as many connections as it takes.
+//!
+//! Whoever has something to send pushes it; whoever finds nobody writing writes what is there. Messages that a broken
+//! connection may have swallowed go out again on the next one.
+
+use crate::tcp::connection::write_frames;
+use hemiola_core::codec::{Encoded, Header, Message};
+use hemiola_core::link::{Arrival, Link, LinkError};
+use hemiola_core::sabotage::Sabotage;
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// At most so many messages are written by one call of the operating system.
+const BATCH_MESSAGES: usize = 64;
+/// A worker waits when so many messages have not been written.
+const QUEUE_MESSAGES_MAX: usize = 256;
+/// With so much unacknowledged and nothing to say, an acknowledgement travels alone.
+const UNACKNOWLEDGED_MESSAGES: u64 = 32;
+const UNACKNOWLEDGED_BYTES: u64 = 1 << 20;
+
+/// A stream that sends messages `M`.
+pub(crate) struct Lane<M> {
+    /// Pushed to by threads that hold a client or a shard, and emptied by whoever writes; locked for a few lines, never
+    /// while writing.
+    state: Mutex<State<M>>,
+    /// There is something to write, or a connection to write it to.
+    changed: Condvar,
+    /// The queue has become shorter, or is written to a new connection.
+    written: Condvar,
+    encode: for<'a> fn(&'a M, u64, u64) -> Encoded<'a>,
+    sever_after_frames: Option<u64>,
+    /// A pacer decides what is written when, acknowledgements and what is sent again included.
+    paced: bool,
+}
+
+struct State<M> {
+    link: Link<M>,
+    /// Numbered and not yet written to this connection.
+    queue: VecDeque<(u64, Arc<M>)>,
+    stream: Option<Arc<TcpStream>>,
+    /// Someone writes, and will look at the queue again.
+    writing: bool,
+    frames_on_connection: u64,
+    /// What the other end has been told that this one has received.
+    told: u64,
+    untold_bytes: u64,
+    /// An acknowledgement is to be written, alone if need be.
+    acknowledge: bool,
+}
+
+struct Batch<M> {
+    stream: Arc<TcpStream>,
+    messages: Vec<(u64, Arc<M>)>,
+    received: u64,
+    sever: bool,
+}
+
+impl<M> Lane<M> {
+    pub(crate) fn new(
+        encode: for<'a> fn(&'a M, u64, u64) -> Encoded<'a>,
+        sever_after_frames: Option<u64>,
+        paced: bool,
+    ) -> Self {
+        let state = State {
+            link: Link::new(Sabotage::None),
+            queue: VecDeque::new(),
+            stream: None,
+            writing: false,
+            frames_on_connection: 0,
+            told: 0,
+            untold_bytes: 0,
+            acknowledge: false,
+        };
+        let (changed, written) = (Condvar::new(), Condvar::new());
+        Self { state: Mutex::new(state), changed, written, encode, sever_after_frames, paced }
+    }
+
+    /// How many messages have been received.
+    pub(crate) fn received(&self) -> u64 {
+        self.state.lock().link.received()
+    }
+
+    /// Takes a new connection, whose other end has received so many messages, in place of the old one. What must be
+    /// sent again is written, or returned where a pacer decides.
+    pub(crate) fn attach(&self, stream: TcpStream, received: u64) -> Result<Vec<(u64, Arc<M>)>, LinkError> {
+        let mut state = self.state.lock();
+        let mut again = state.link.reconnect(received)?;
+        state.queue = if self.paced { VecDeque::new() } else { std::mem::take(&mut again).into() };
+        state.frames_on_connection = 0;
+        if let Some(old) = state.stream.replace(Arc::new(stream)) {
+            shut(&old);
+        }
+        drop(state);
+        self.changed.notify_all();
+        self.written.notify_all();
+        Ok(again)
+    }
+
+    /// Puts a message at the end of the stream; [`Lane::flush`] or the lane's writer writes it. Returns its number.
+    pub(crate) fn push(&self, message: Arc<M>) -> u64 {
+        let mut state = self.state.lock();
+        let number = state.link.send(Arc::clone(&message));
+        state.queue.push_back((number, message));
+        number
+    }
+
+    /// Puts a message that has a number already at the end of what is to be written.
+    pub(crate) fn push_again(&self, number: u64, message: Arc<M>) {
+        self.state.lock().queue.push_back((number, message));
+    }
+
+    /// Lets the lane's writer write an acknowledgement.
+    pub(crate) fn acknowledge(&self) {
+        self.state.lock().acknowledge = true;
+        self.changed.notify_all();
+    }
+
+    /// Lets the lane's writer see to what was pushed.
+    pub(crate) fn wake(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Takes the numbers of a message that arrived; says whether it is to be taken.
+    pub(crate) fn arrive(&self, header: &Header, message: &Message) -> Result<Arrival, LinkError> {
+        let mut state = self.state.lock();
+        state.link.acknowledge(header.acknowledged())?;
+        if matches!(message, Message::Acknowledge) {
+            return Ok(Arrival::Duplicate);
+        }
+        let arrival = state.link.arrive(header.number())?;
+        if !self.paced {
+            state.untold_bytes += header.body_bytes();
+            state.acknowledge |= state.has_much_untold();
+        }
+        Ok(arrival)
+    }
+
+    /// Whether so much has arrived without an answer that the other end should be told.
+    pub(crate) fn owes_acknowledgement(&self) -> bool {
+        self.state.lock().acknowledge
+    }
+
+    /// Writes what there is, unless someone is at it. Returns how many bytes were written.
+    pub(crate) fn flush(&self) -> u64 {
+        let mut bytes = 0;
+        loop {
+            let mut state = self.state.lock();
+            if state.writing {
+                return bytes;
+            }
+            let Some(batch) = state.take_batch(self.sever_after_frames) else { return bytes };
+            state.writing = true;
+            drop(state);
+            let written = self.write(&batch);
+            let mut state = self.state.lock();
+            state.writing = false;
+            self.written.notify_all();
+            match written {
+                Ok(written) => bytes += written,
+                Err(_) => state.give_up(&batch.stream),
+            }
+        }
+    }
+
+    /// Writes whatever is pushed from now on, and tells `count` how many bytes that were. Never returns.
+    pub(crate) fn write_forever(&self, count: impl Fn(u64)) -> ! {
+        loop {
+            let mut state = self.state.lock();
+            while state.writing || state.stream.is_none() || !state.has_something_to_write() {
+                self.changed.wait(&mut state);
+            }
+            drop(state);
+            count(self.flush());
+        }
+    }
+
+    /// Waits a moment for the queue to become short; says whether it is.
+    pub(crate) fn has_room(&self) -> bool {
+        let mut state = self.state.lock();
+        if state.queue.len() > QUEUE_MESSAGES_MAX {
+            self.written.wait_for(&mut state, Duration::from_millis(100));
+        }
+        state.queue.len() <= QUEUE_MESSAGES_MAX
+    }
+
+    /// Waits until everything has been handed to the operating system.
+    pub(crate) fn drain(&self, deadline: Instant) -> bool {
+        let mut state = self.state.lock();
+        while state.writing || state.stream.is_none() || !state.queue.is_empty() {
+            if self.written.wait_until(&mut state, deadline).timed_out() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn write(&self, batch: &Batch<M>) -> io::Result<u64> {
+        let frames: Vec<Encoded<'_>> =
+            batch.messages.iter().map(|(number, message)| (self.encode)(message, *number, batch.received)).collect();
+        if batch.sever {
+            (&*batch.stream).write_all(frames.first().map_or(&[], |frame| &frame.header()[..40]))?;
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        if frames.is_empty() {
+            let acknowledge = Message::Acknowledge;
+            return write_frames(&mut &*batch.stream, &[acknowledge.encode(0, batch.received)]);
+        }
+        write_frames(&mut &*batch.stream, &frames)
+    }
+}
+
+impl<M> State<M> {
+    fn has_much_untold(&self) -> bool {
+        self.link.received() - self.told >= UNACKNOWLEDGED_MESSAGES || self.untold_bytes >= UNACKNOWLEDGED_BYTES
+    }
+
+    fn has_something_to_write(&self) -> bool {
+        !self.queue.is_empty() || self.acknowledge
+    }
+
+    fn take_batch(&mut self, sever_after_frames: Option<u64>) -> Option<Batch<M>> {
+        if !self.has_something_to_write() {
+            return None;
+        }
+        let stream = Arc::clone(self.stream.as_ref()?);
+        let messages: Vec<_> = self.queue.drain(..self.queue.len().min(BATCH_MESSAGES)).collect();
+        self.frames_on_connection += messages.len() as u64;
+        let sever = sever_after_frames.is_some_and(|frames| self.frames_on_connection > frames);
+        let received = self.link.received();
+        (self.told, self.untold_bytes, self.acknowledge) = (received, 0, false);
+        Some(Batch { stream, messages, received, sever })
+    }
+
+    fn give_up(&mut self, broken: &Arc<TcpStream>) {
+        if self.stream.as_ref().is_some_and(|current| Arc::ptr_eq(current, broken)) {
+            self.stream = None;
+        }
+        // The reader of the connection notices, and sees to a new one.
+        shut(broken);
+    }
+}
+
+/// Ends a connection for both of its halves. One that has ended already is as good.
+pub(crate) fn shut(stream: &TcpStream) {
+    drop(stream.shutdown(Shutdown::Both));
+}

@@ -1,0 +1,262 @@
+//! A worker process: its client, one connection to every shard, and one to the launcher.
+
+use crate::checkpoint::{Checkpoints, Keeper, Saver, Vault};
+use crate::deployment::{Program, WorkerSplit};
+use crate::host::{Carrier, Core, Host};
+use crate::tcp::child::{Child, ControlSender, resumed};
+use crate::tcp::connection::WireError;
+use crate::tcp::handshake::{HANDSHAKE_TIMEOUT, Reader, introduce};
+use crate::tcp::lane::Lane;
+use crate::tcp::pacing::Pacing;
+use crate::tcp::{Config, TcpError, say, spawn};
+use crate::threads;
+use hemiola_core::checkpoint::Owner;
+use hemiola_core::codec::{HEADER_BYTES, Message, bytes_to_shard, encode_to_shard};
+use hemiola_core::coordinator::{FromCoordinator, Process, ToCoordinator};
+use hemiola_core::link::Arrival;
+use hemiola_core::message::ToShard;
+use hemiola_core::sabotage::Sabotage;
+use hemiola_core::{Client, ClientId, Job, ShardId, StalenessHistogram, WorkerId};
+use serde::{Deserialize, Serialize};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How messages leave a worker process.
+pub(crate) struct Port {
+    lanes: Vec<Arc<Lane<ToShard>>>,
+    /// What decides when the lanes get something to carry, under a budget.
+    pacing: Option<Arc<Pacing<ToShard>>>,
+    control: ControlSender,
+}
+
+/// What a worker process hands back.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ProcessOutcome {
+    pub(crate) results: Vec<Vec<u8>>,
+    pub(crate) splits: Vec<WorkerSplit>,
+    pub(crate) histogram: StalenessHistogram,
+}
+
+impl Port {
+    /// Called with the host's lock held, so it only puts the message where the lane's writer finds it.
+    pub(crate) fn send(&self, shard: ShardId, message: Arc<ToShard>) {
+        if let Some(pacing) = &self.pacing {
+            pacing.send(shard.index(), message);
+            return;
+        }
+        let lane = &self.lanes[shard.index()];
+        lane.push(message);
+        lane.wake();
+    }
+
+    /// Holds up a worker that is faster than the network, until there is room again or the job has `ended`.
+    pub(crate) fn wait_for_room(&self, ended: impl Fn() -> bool) {
+        if let Some(pacing) = &self.pacing {
+            while !pacing.has_room() && !ended() {}
+        }
+        for lane in &self.lanes {
+            while !lane.has_room() && !ended() {}
+        }
+    }
+
+    pub(crate) fn tell_coordinator(&self, message: ToCoordinator) {
+        self.control.tell(message);
+    }
+}
+
+/// Plays the role of worker process `id` until the job ends; then ends the process.
+pub(crate) fn run(
+    child: Child,
+    id: ClientId,
+    config: &Config,
+    job: &Job,
+    checkpoints: Option<&Checkpoints>,
+    program: &Program<'_>,
+) -> Result<(), TcpError> {
+    let resumed = resumed()?;
+    let mut client = Client::new(id, job, Sabotage::None);
+    resumed.iter().for_each(|checkpoint| client.resume(checkpoint.clock()));
+    let states = threads::states(resumed.as_ref(), job.workers_of(id))?;
+    let (control, mut receiver) = child.join(job, None, config)?;
+    // The launcher ends whoever does not start in time, and with it this wait.
+    let servers = match receiver.receive()? {
+        FromCoordinator::Start { servers } => servers,
+        _ => std::process::exit(1),
+    };
+    let new_lane = |_| Arc::new(Lane::new(encode_to_shard, config.sever_after_frames, job.budget.is_some()));
+    let lanes: Vec<Arc<Lane<ToShard>>> = servers.iter().map(new_lane).collect();
+    let pacing = job.budget.map(|budget| Arc::new(Pacing::new(&budget, &lanes, bytes_to_shard)));
+    let port = Port { lanes: lanes.clone(), pacing: pacing.clone(), control: control.clone() };
+    let core = Core::Cached { client, shards: Vec::new() };
+    let (vault, saving) = match checkpoints {
+        Some(checkpoints) => {
+            let directory = checkpoints.directory(job);
+            let (saver, tasks) = Saver::new(directory.clone());
+            let control = control.clone();
+            let save = move || {
+                for task in tasks {
+                    // A worker process has no tables to save, so the owner and the parts are not asked for.
+                    control.tell(task.run(&directory, Owner::Worker(WorkerId(0)), || None));
+                }
+            };
+            let saving = thread::Builder::new().spawn(save);
+            let saving = saving.map_err(|source| TcpError::Thread { what: "checkpoints", source })?;
+            (Some(Vault::new(checkpoints.every, Keeper::Files(saver), states)), Some(saving))
+        }
+        None => (None, None),
+    };
+    let host = Arc::new(Host::new(core, None, Carrier::Tcp(port), config.timeout, vault));
+    let child = Arc::new(child);
+    for (shard, (lane, address)) in lanes.iter().zip(servers).enumerate() {
+        let wire = Wire {
+            child: Arc::clone(&child),
+            shard: ShardId(shard as u32),
+            address,
+            lane: Arc::clone(lane),
+            pacing: pacing.clone(),
+            host: Arc::clone(&host),
+            config: config.clone(),
+            job: job.clone(),
+            control: control.clone(),
+        };
+        wire.start()?;
+    }
+    if let Some(pacing) = pacing.clone() {
+        let host = Arc::clone(&host);
+        spawn("the pacer", move || {
+            pacing.run(|bytes| {
+                host.send_early(bytes);
+            })
+        })?;
+    }
+    let listener = Arc::clone(&host);
+    spawn("the launcher's messages", move || {
+        receiver.listen(|message| {
+            let seconds = listener.seconds();
+            listener.deliver(|state| state.hear(message, seconds));
+        })
+    })?;
+    let outcome = threads::run_workers(&host, job.workers_of(id), job.workers(), program, &mut |_| {});
+    host.vault.iter().for_each(Vault::close);
+    if saving.is_some_and(|saving| saving.join().is_err()) {
+        say("the thread that saves checkpoints panicked");
+    }
+    let message = match outcome {
+        Ok((results, splits)) => {
+            let deadline = Instant::now() + config.timeout;
+            let paced = pacing.is_none_or(|pacing| pacing.drain(deadline));
+            if paced && lanes.iter().all(|lane| lane.drain(deadline)) {
+                let histogram = host.deliver(|state| state.core.histogram().clone());
+                let outcome = ProcessOutcome { results, splits, histogram };
+                let result = postcard::to_allocvec(&outcome).expect("plain data can be encoded");
+                ToCoordinator::Finished { result }
+            } else {
+                ToCoordinator::Failed { reason: "its last updates could not be sent".to_owned() }
+            }
+        }
+        Err(error) => ToCoordinator::Failed { reason: error.to_string() },
+    };
+    control.tell(message);
+    // The thread that hears the launcher ends the process when the job is over for everyone.
+    loop {
+        thread::park();
+    }
+}
+
+/// What carries one shard's messages: a thread that connects and reads, and one that writes.
+struct Wire {
+    child: Arc<Child>,
+    shard: ShardId,
+    address: String,
+    lane: Arc<Lane<ToShard>>,
+    pacing: Option<Arc<Pacing<ToShard>>>,
+    host: Arc<Host>,
+    config: Config,
+    job: Job,
+    control: ControlSender,
+}
+
+impl Wire {
+    fn start(self) -> Result<(), TcpError> {
+        let (lane, host) = (Arc::clone(&self.lane), Arc::clone(&self.host));
+        spawn("a server's writer", move || lane.write_forever(|bytes| host.count_bytes(bytes, 0)))?;
+        spawn("a server's reader", move || {
+            let error = self.read_forever();
+            let reason = format!("the stream from {} broke: {error}", Process::Server(self.shard));
+            self.control.tell(ToCoordinator::Failed { reason: reason.clone() });
+            self.host.stop(&reason);
+        })
+    }
+
+    /// Connects, and connects again whenever the connection breaks, until that takes too long.
+    fn read_forever(&self) -> TcpError {
+        loop {
+            let mut reader = match self.connect() {
+                Ok(reader) => reader,
+                Err(error) => return error,
+            };
+            loop {
+                match self.read_one(&mut reader) {
+                    Ok(()) => {}
+                    Err(TcpError::Wire(WireError::Closed | WireError::Io(_))) => break,
+                    Err(error) => return error,
+                }
+            }
+        }
+    }
+
+    fn connect(&self) -> Result<Reader, TcpError> {
+        let deadline = Instant::now() + self.config.reconnect_timeout;
+        loop {
+            let error = match self.try_connect() {
+                Ok(reader) => return Ok(reader),
+                Err(error @ TcpError::Wire(WireError::Closed | WireError::Io(_))) => error,
+                Err(error) => return Err(error),
+            };
+            if Instant::now() >= deadline {
+                return Err(TcpError::Unreachable {
+                    peer: Process::Server(self.shard).to_string(),
+                    address: self.address.clone(),
+                    seconds: self.config.reconnect_timeout.as_secs(),
+                    source: Box::new(error),
+                });
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn try_connect(&self) -> Result<Reader, TcpError> {
+        let unreadable = |_| std::io::Error::from(std::io::ErrorKind::InvalidInput);
+        let address: SocketAddr = self.address.parse().map_err(unreadable)?;
+        let stream = TcpStream::connect_timeout(&address, HANDSHAKE_TIMEOUT)?;
+        let hello = self.child.hello(&self.job, None, self.lane.received());
+        let (received, reader) = introduce(&stream, &hello, self.config.message_bytes_max)?;
+        match &self.pacing {
+            Some(pacing) => pacing.attach(self.shard.index(), stream, received)?,
+            None => drop(self.lane.attach(stream, received)?),
+        }
+        Ok(reader)
+    }
+
+    fn read_one(&self, reader: &mut Reader) -> Result<(), TcpError> {
+        let (header, message) = reader.read()?;
+        let bytes = HEADER_BYTES as u64 + header.body_bytes();
+        self.host.count_bytes(0, bytes);
+        if self.lane.arrive(&header, &message)? == Arrival::Next {
+            let Message::ToClient(message) = &message else { return Err(TcpError::Introduction) };
+            let taken = self.host.deliver(|state| match &mut state.core {
+                Core::Cached { client, .. } => client.receive(self.shard, message),
+                Core::Embedded(_) => unreachable!("over tcp the tables are on the servers"),
+            });
+            taken.map_err(|source| TcpError::Misuse { process: Process::Server(self.shard), source })?;
+        }
+        match &self.pacing {
+            Some(pacing) => pacing.arrived(self.shard.index(), &header, &message),
+            None if self.lane.owes_acknowledgement() => self.lane.wake(),
+            None => {}
+        }
+        Ok(())
+    }
+}
