@@ -1,0 +1,223 @@
+//! Examples read from files, whose format is told by their first bytes.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use super::error::{CLASSES_MAX, EXAMPLES_MAX, ExampleProblem, ExamplesError};
+use super::{EXPECTED, Examples, delimited, idx, libsvm};
+use crate::Names;
+use crate::line_blocks::{Blocks, first_line, shortened, without_mark};
+
+/// How to read a file of examples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The format, if it is not to be told from the content.
+    pub format: Option<Format>,
+    /// Where the label is, in lines of columns.
+    pub label: LabelColumn,
+    /// The labels of idx images, if they are not beside them under the usual name.
+    pub labels_file: Option<PathBuf>,
+}
+
+/// A format of examples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Lines of `label index:value index:value ...` (libsvm, svmlight).
+    Libsvm,
+    /// Lines of columns, of which one is the label.
+    Delimited,
+    /// MNIST's images and labels.
+    Idx,
+}
+
+/// Which column of a line is the label.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LabelColumn {
+    /// That which the first line calls label, class or target; or else the last.
+    #[default]
+    Guess,
+    /// That which the first line calls so.
+    Name(String),
+    /// That at this position, from 1.
+    Position(usize),
+    /// None: every column is a feature.
+    Absent,
+}
+
+/// What is done with labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Labels {
+    /// New ones become classes.
+    Learn,
+    /// They must be known classes.
+    Known,
+    /// They are not looked at.
+    Ignore,
+}
+
+impl Examples {
+    /// Reads files one after another; `-` is standard input, and compressed files are unpacked. Classes are ordered by
+    /// number, or by name where they are not numbers.
+    ///
+    /// # Errors
+    /// The first thing that is not as it should be.
+    pub fn read<P: AsRef<Path>>(files: &[P], options: &Options) -> Result<Self, ExamplesError> {
+        let mut examples = Self::read_with(files, options, Names::default(), Labels::Learn)?;
+        examples.order_classes();
+        Ok(examples)
+    }
+
+    /// Reads files whose examples are all of known classes.
+    ///
+    /// # Errors
+    /// As [`Examples::read`], and if there is another class.
+    pub fn read_known<P: AsRef<Path>>(files: &[P], options: &Options, classes: &Names) -> Result<Self, ExamplesError> {
+        Self::read_with(files, options, classes.clone(), Labels::Known)
+    }
+
+    /// Reads files whose labels, if they have any, are of no interest.
+    ///
+    /// # Errors
+    /// As [`Examples::read`].
+    pub fn read_unlabelled<P: AsRef<Path>>(files: &[P], options: &Options) -> Result<Self, ExamplesError> {
+        let mut classes = Names::default();
+        classes.intern("").expect("room for one name");
+        Self::read_with(files, options, classes, Labels::Ignore)
+    }
+
+    fn read_with<P: AsRef<Path>>(
+        files: &[P],
+        options: &Options,
+        classes: Names,
+        labels: Labels,
+    ) -> Result<Self, ExamplesError> {
+        if files.is_empty() {
+            return Err(ExamplesError::NoFile);
+        }
+        let mut reader = Reader { examples: Self::new(classes), labels, options };
+        files.iter().try_for_each(|file| reader.read_file(file.as_ref()))?;
+        Ok(reader.examples)
+    }
+
+    fn order_classes(&mut self) {
+        let number = |name: &str| name.parse::<f64>().ok();
+        let mut order: Vec<u32> = (0..self.classes.len() as u32).collect();
+        order.sort_by(|&a, &b| {
+            let (a, b) = (self.classes.name(a), self.classes.name(b));
+            match (number(a), number(b)) {
+                (Some(x), Some(y)) => x.total_cmp(&y).then_with(|| a.cmp(b)),
+                (Some(_), None) => std::cmp::Ordering::Less,
+                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (None, None) => a.cmp(b),
+            }
+        });
+        let mut classes = Names::default();
+        let mut new_labels = vec![0; order.len()];
+        for &old in &order {
+            new_labels[old as usize] = classes.intern(self.classes.name(old)).expect("no more names than before");
+        }
+        self.labels.iter_mut().for_each(|label| *label = new_labels[*label as usize]);
+        self.classes = classes;
+    }
+}
+
+pub(super) struct Reader<'o> {
+    pub(super) examples: Examples,
+    pub(super) labels: Labels,
+    pub(super) options: &'o Options,
+}
+
+/// The longest line that is read, without its line end.
+pub(super) const LINE_LIMIT: usize = 16 << 20;
+
+impl Reader<'_> {
+    fn read_file(&mut self, path: &Path) -> Result<(), ExamplesError> {
+        let mut blocks = Blocks::open(path, EXPECTED, LINE_LIMIT)?;
+        let format = match self.options.format {
+            Some(format) => format,
+            None => format_of(blocks.peek()?),
+        };
+        let before = self.examples.len();
+        let file = blocks.file.clone();
+        match format {
+            Format::Idx => idx::read(self, blocks, path)?,
+            Format::Libsvm => {
+                self.read_lines(blocks, |reader, line, _| libsvm::read_line(reader, line))?;
+            }
+            Format::Delimited => {
+                let mut layout = None;
+                self.read_lines(blocks, |reader, line, next| delimited::read_line(reader, &mut layout, line, next))?;
+            }
+        }
+        if self.examples.len() == before { Err(ExamplesError::Empty { file }) } else { Ok(()) }
+    }
+
+    /// Hands every line that is not blank to `read_line`, with what follows it as far as it is at hand.
+    fn read_lines(
+        &mut self,
+        mut blocks: Blocks,
+        mut read_line: impl FnMut(&mut Self, &[u8], &[u8]) -> Result<(), ExampleProblem>,
+    ) -> Result<(), ExamplesError> {
+        let mut line = 0;
+        while let Some(block) = blocks.next(line)? {
+            let mut rest = block;
+            if line == 0 {
+                rest = without_mark(rest);
+            }
+            let mut problem = None;
+            while !rest.is_empty() && problem.is_none() {
+                let (text, after) = first_line(rest);
+                (rest, line) = (after, line + 1);
+                if !text.trim_ascii().is_empty() {
+                    problem = read_line(self, text, after).err();
+                }
+            }
+            if let Some(problem) = problem {
+                return Err(ExamplesError::Line { file: blocks.file, line, problem });
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the class that a label names.
+    pub(super) fn label(&mut self, text: &[u8]) -> Result<u32, ExampleProblem> {
+        if self.examples.len() >= EXAMPLES_MAX {
+            return Err(ExampleProblem::TooManyExamples);
+        }
+        if self.labels == Labels::Ignore {
+            return Ok(0);
+        }
+        if text.is_empty() {
+            return Err(ExampleProblem::EmptyLabel);
+        }
+        let text = std::str::from_utf8(text).ok().filter(|text| !text.contains('\0'));
+        let class = usual_form(text.ok_or(ExampleProblem::BinaryLabel)?);
+        match self.examples.classes.get(&class) {
+            Some(number) => Ok(number),
+            None if self.labels == Labels::Known => {
+                Err(ExampleProblem::UnknownClass { class: shortened(class.as_bytes()) })
+            }
+            None if self.examples.classes.len() >= CLASSES_MAX => Err(ExampleProblem::TooManyClasses),
+            None => self.examples.classes.intern(&class).map_err(|_| ExampleProblem::TooManyClasses),
+        }
+    }
+}
+
+/// Whole numbers are written in one way, so that `+1`, `1.0` and `1` are one class.
+fn usual_form(label: &str) -> Cow<'_, str> {
+    match label.parse::<f64>() {
+        Ok(number) if number.fract() == 0.0 && number.abs() < 1e15 => Cow::Owned(format!("{}", number as i64)),
+        _ => Cow::Borrowed(label),
+    }
+}
+
+fn format_of(start: &[u8]) -> Format {
+    if start.starts_with(&[0, 0]) {
+        return Format::Idx;
+    }
+    let mut lines = without_mark(start).split(|&byte| byte == b'\n').map(libsvm::without_comment);
+    match lines.find(|line| !line.trim_ascii().is_empty()) {
+        Some(line) if libsvm::looks_so(line) => Format::Libsvm,
+        _ => Format::Delimited,
+    }
+}

@@ -1,0 +1,687 @@
+//! Trains a factorisation on tables: the same program on threads, over tcp and in the simulator.
+//!
+//! Two tables hold the rows of [`super`]. A worker owns the users whose ratings it has, and borrows their rows for the
+//! whole run; item rows are shared. A clock is a part of an epoch: the worker goes through the chunks of items, each
+//! time borrowing one, and takes its steps for that part of its ratings there. Workers begin at different chunks, so
+//! that on one machine they rarely want the same one.
+
+mod gradient;
+
+use super::blocks::{self, Blocks};
+use super::kernel::{self, Step};
+use super::{Biases, Model, Rating, Training, factor_columns, initial, row_width};
+use crate::ratings::Ratings;
+use crate::resume::{self, Identity, Progress, ResumeError};
+use gradient::Gradients;
+use hemiola::checkpoint::Checkpoints;
+use hemiola::{
+    Consistency, Deployment, Error, Observation, Outcome, Precision, Rows, TableId, TableSchema, Worker, WorkerSplit,
+};
+use parking_lot::{RwLock, RwLockReadGuard};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use thiserror::Error as ThisError;
+
+/// The table of user rows: worker `w` has the rows from `w` times the largest number of users a worker has.
+pub const USERS: TableId = TableId(0);
+/// The table of item rows.
+pub const ITEMS: TableId = TableId(1);
+
+/// How to train.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// Number of factors.
+    pub rank: usize,
+    /// Whether users and items have biases.
+    pub biases: Biases,
+    /// Steps, regularisation and passes.
+    pub training: Training,
+    /// How stale the rows of items may be.
+    pub consistency: Consistency,
+    /// How precisely the rows of items travel.
+    pub precision: Precision,
+    /// Into how many clocks an epoch is cut.
+    pub clocks_per_epoch: u32,
+    /// How often a worker goes through the chunks of items in a clock. Where rows are sent before a clock ends, it meets
+    /// new ones each time; otherwise once is as good and faster.
+    pub rounds_per_clock: u32,
+    /// Into how many chunks the items are cut. With fewer than twice the threads of a process, those wait for one
+    /// another.
+    pub chunks: u32,
+    /// Ends the training when the held-out error has not fallen for so many epochs.
+    pub patience: Option<u32>,
+    /// Fixes the initial rows and the order of the ratings.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            rank: 32,
+            biases: Biases::With,
+            training: Training::default(),
+            consistency: Consistency::Essp { staleness: 2 },
+            precision: Precision::F32,
+            clocks_per_epoch: 1,
+            rounds_per_clock: 1,
+            chunks: 16,
+            patience: None,
+            seed: 1,
+        }
+    }
+}
+
+/// Ratings, relabelled and cut into blocks for a number of workers.
+#[derive(Debug)]
+pub struct Arranged {
+    /// Those to train on first, the others behind them. Workers hold the lock while they train; whoever gets it to
+    /// write knows that the ratings are no longer needed.
+    ratings: RwLock<Vec<Rating>>,
+    /// How many are to train on.
+    train: usize,
+    train_blocks: Blocks,
+    test_blocks: Blocks,
+    user_labels: Vec<u32>,
+    item_labels: Vec<u32>,
+    user_starts: Vec<u32>,
+    chunk_rows: u32,
+    mean: f32,
+    range: (f32, f32),
+    /// Tells the ratings from others.
+    checksum: u32,
+}
+
+/// The rows of a trained model, in the order of the ids, and how training went.
+#[derive(Debug)]
+pub struct Trained {
+    /// Number of factors.
+    pub rank: usize,
+    /// Factors of the users, one row after the other.
+    pub user_factors: Vec<f32>,
+    /// Factors of the items, one row after the other.
+    pub item_factors: Vec<f32>,
+    /// Biases of the users, if the model has such.
+    pub user_bias: Option<Vec<f32>>,
+    /// Biases of the items, if the model has such.
+    pub item_bias: Option<Vec<f32>>,
+    /// The mean of the training ratings.
+    pub mean: f32,
+    /// The least and the greatest training rating.
+    pub range: (f32, f32),
+    /// One line per epoch.
+    pub epochs: Vec<Epoch>,
+    /// Staleness, and where the workers' time went.
+    pub outcome: Outcome,
+}
+
+/// How far training is after an epoch, summed over all workers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// Epochs done.
+    pub epoch: u32,
+    /// Clocks done.
+    pub clock: u32,
+    /// Seconds of training, evaluation left out; virtual ones in the simulator.
+    pub seconds: f64,
+    /// The mean squared error met during the epoch.
+    pub objective: f64,
+    /// The held-out error, where there are held-out ratings.
+    pub test_rmse: Option<f64>,
+    /// What the workers' processes have sent.
+    pub bytes_sent: u64,
+    /// What the workers' processes have received.
+    pub bytes_received: u64,
+    /// Seconds that workers were blocked, the mean over workers.
+    pub wait_seconds: f64,
+    /// Seconds that workers computed, the mean over workers.
+    pub compute_seconds: f64,
+}
+
+/// Why a factorisation could not be trained.
+#[derive(Debug, ThisError)]
+#[expect(missing_docs, reason = "the sentences say it")]
+pub enum TrainError {
+    #[error("there is nothing to train on: all ratings are held out, or there are none")]
+    NoRatings,
+    #[error("rank must be between 1 and 4096, not {rank}")]
+    Rank { rank: usize },
+    #[error("{what} must be a number above zero, not {value}")]
+    NotPositive { what: &'static str, value: f32 },
+    #[error("{what} must be at least 1")]
+    Zero { what: &'static str },
+    #[error("early stopping needs held-out ratings: give a test file or hold some out")]
+    NothingHeldOut,
+    #[error("the error is no longer a number in epoch {epoch}: the steps are too large; try a step size below {rate}")]
+    Diverged { epoch: u32, rate: f32 },
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+    #[error(transparent)]
+    Job(#[from] Error),
+}
+
+impl Config {
+    /// Checks that the numbers can be.
+    ///
+    /// # Errors
+    /// The first that cannot.
+    pub fn validate(&self) -> Result<(), TrainError> {
+        let rate = self.training.step.at_epoch(0);
+        if !(1..=4096).contains(&self.rank) {
+            return Err(TrainError::Rank { rank: self.rank });
+        }
+        if !(rate.is_finite() && rate > 0.0) {
+            return Err(TrainError::NotPositive { what: "the step size", value: rate });
+        }
+        if !(self.training.l2.is_finite() && self.training.l2 >= 0.0) {
+            return Err(TrainError::NotPositive { what: "the regularisation", value: self.training.l2 });
+        }
+        for (what, value) in [
+            ("the number of epochs", self.training.epochs),
+            ("the number of clocks per epoch", self.clocks_per_epoch),
+            ("the number of rounds per clock", self.rounds_per_clock),
+            ("the number of chunks", self.chunks),
+        ] {
+            if value == 0 {
+                return Err(TrainError::Zero { what });
+            }
+        }
+        Ok(())
+    }
+
+    /// How often a worker goes through the chunks of items in an epoch.
+    fn rounds(&self) -> usize {
+        self.clocks_per_epoch as usize * self.rounds_per_clock as usize
+    }
+
+    fn table(&self, name: &str, rows: u64, chunk_rows: u64, seed: u64) -> TableSchema {
+        TableSchema {
+            chunk_rows: Some(chunk_rows),
+            consistency: self.consistency,
+            init: initial(self.rank, self.training.initial_scale, seed),
+            ..TableSchema::dense(name, rows, row_width(self.rank) as u32)
+        }
+    }
+
+    /// The two tables for ratings cut for so many workers.
+    #[must_use]
+    pub fn tables(&self, data: &Arranged) -> Vec<TableSchema> {
+        let per_worker = u64::from(data.users_per_worker());
+        let workers = data.workers() as u64;
+        let items = self.table("items", data.item_labels.len() as u64, u64::from(data.chunk_rows), !self.seed);
+        // The rows of users travel once, when all is done, and then as they are.
+        let users = self.table("users", workers * per_worker, per_worker, self.seed);
+        let procedure = gradient::procedure(self.training.step);
+        let read_my_writes = procedure.is_none();
+        vec![users, TableSchema { precision: self.precision, read_my_writes, procedure, ..items }]
+    }
+}
+
+impl Config {
+    /// What must be the same in a run that goes on from a checkpoint, but for the data. How long to train may change.
+    fn identity(&self) -> Identity {
+        let Self { rank, biases, training, consistency, precision, seed, .. } = self;
+        [
+            ("rank", rank.to_string()),
+            ("biases", format!("{biases:?}")),
+            ("l2", training.l2.to_string()),
+            ("an initial scale of", training.initial_scale.to_string()),
+            ("steps", format!("{:?}", training.step)),
+            ("consistency", format!("{consistency:?}")),
+            ("precision", format!("{precision:?}")),
+            ("seed", seed.to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec()
+    }
+}
+
+impl Arranged {
+    /// Relabels `ratings`, of which the first `train` are for training, and cuts them for `workers` workers.
+    ///
+    /// # Errors
+    /// If there are no training ratings.
+    pub fn new(
+        mut ratings: Vec<Rating>,
+        train: usize,
+        (users, items): (u32, u32),
+        workers: u32,
+        config: &Config,
+    ) -> Result<Self, TrainError> {
+        if train == 0 {
+            return Err(TrainError::NoRatings);
+        }
+        let (mean, range) = Ratings::mean_and_range(&ratings[..train]);
+        let checksum = crc32fast::hash(bytemuck::cast_slice(&ratings));
+        let (user_labels, user_starts) = blocks::assign_users(&ratings[..train], users, workers as usize, config.seed);
+        let item_labels = blocks::shuffled_labels(items, config.seed.wrapping_add(1));
+        for rating in ratings.iter_mut() {
+            rating.user = user_labels[rating.user as usize];
+            rating.item = item_labels[rating.item as usize];
+        }
+        let (to_train, to_test) = ratings.split_at_mut(train);
+        let chunk_rows = items.div_ceil(config.chunks.min(items));
+        let arrange = |ratings: &mut [Rating]| blocks::arrange(ratings, &user_starts, items, chunk_rows, config.seed);
+        let (train_blocks, test_blocks) = (arrange(to_train), arrange(to_test));
+        Ok(Self {
+            ratings: RwLock::new(ratings),
+            train,
+            train_blocks,
+            test_blocks,
+            user_labels,
+            item_labels,
+            user_starts,
+            chunk_rows,
+            mean,
+            range,
+            checksum,
+        })
+    }
+
+    fn workers(&self) -> usize {
+        self.user_starts.len() - 1
+    }
+
+    fn users_of(&self, worker: usize) -> u32 {
+        self.user_starts[worker + 1] - self.user_starts[worker]
+    }
+
+    fn users_per_worker(&self) -> u32 {
+        (0..self.workers()).map(|worker| self.users_of(worker)).max().unwrap_or(1).max(1)
+    }
+
+    /// What tells the ratings from others, for people.
+    fn identity(&self) -> String {
+        let (users, items) = (self.user_labels.len(), self.item_labels.len());
+        format!("{} of {users} users and {items} items (checksum {:08x})", self.train, self.checksum)
+    }
+
+    fn chunks(&self) -> usize {
+        self.item_labels.len().div_ceil(self.chunk_rows as usize)
+    }
+
+    /// The first item of a chunk, as a row of the table.
+    fn first_row(&self, chunk: usize) -> u64 {
+        chunk as u64 * u64::from(self.chunk_rows)
+    }
+
+    /// The distinct items of some ratings of a chunk, as rows of the table.
+    fn items_of(&self, chunk: usize, ratings: &[Rating]) -> Vec<u64> {
+        let first = self.first_row(chunk);
+        let mut here = vec![false; self.chunk_rows as usize];
+        ratings.iter().for_each(|rating| here[rating.item as usize] = true);
+        (first..).zip(here).filter(|(_, here)| *here).map(|(row, _)| row).collect()
+    }
+}
+
+/// Trains a factorisation, and shows `observe` how far it is after every epoch. The ratings are freed before the model
+/// is read, so that it is never in memory twice beside them.
+///
+/// # Errors
+/// If the configuration cannot be, training diverges, or the job fails.
+pub fn train(
+    config: &Config,
+    deployment: &Deployment,
+    data: Arranged,
+    observe: impl FnMut(&Epoch) + Send,
+) -> Result<Trained, TrainError> {
+    train_saved(config, deployment, None, data, observe)
+}
+
+/// As [`train`], with checkpoints after whole epochs. What must be the same in a run that goes on from one is added
+/// to what `checkpoints` say of that.
+///
+/// # Errors
+/// As [`train`]; and if the checkpoint to go on from is of another training.
+pub fn train_saved(
+    config: &Config,
+    deployment: &Deployment,
+    checkpoints: Option<&Checkpoints>,
+    data: Arranged,
+    mut observe: impl FnMut(&Epoch) + Send,
+) -> Result<Trained, TrainError> {
+    config.validate()?;
+    if config.patience.is_some() && data.ratings.read().len() == data.train {
+        return Err(TrainError::NothingHeldOut);
+    }
+    let mut epochs = Vec::new();
+    let workers = data.workers() as f64;
+    let program = |worker: &mut Worker| WorkerProgram::new(config, &data, worker).run(worker);
+    let tables = config.tables(&data);
+    let mut observer = |observation: &Observation| {
+        let epoch = Epoch::from_report(observation, workers);
+        observe(&epoch);
+        epochs.push(epoch);
+    };
+    let identity = || [config.identity(), vec![("ratings".to_owned(), data.identity())]].concat();
+    let checkpoints = checkpoints.map(|checkpoints| (checkpoints, identity()));
+    let place = (deployment, tables.as_slice());
+    let mut outcome = resume::run::<TrainError>(place, checkpoints, config.clocks_per_epoch, &program, &mut observer)?;
+    let rows = std::mem::take(&mut outcome.results[0]);
+    Ok(data.unpack(config, &rows, epochs, outcome))
+}
+
+/// What one worker of the job does.
+struct WorkerProgram<'a> {
+    config: &'a Config,
+    data: &'a Arranged,
+    ratings: Option<RwLockReadGuard<'a, Vec<Rating>>>,
+    model: Model,
+    worker: usize,
+    /// Where a stored procedure takes the items' steps.
+    gradients: Option<Gradients>,
+    /// Per round of an epoch and chunk, the items that this worker's ratings name.
+    wanted: Vec<Vec<u64>>,
+    train_seconds: f64,
+    best: f64,
+    /// Epochs since the held-out error was lowest.
+    since_best: u32,
+}
+
+impl<'a> WorkerProgram<'a> {
+    fn new(config: &'a Config, data: &'a Arranged, worker: &Worker) -> Self {
+        let model = Model { rank: config.rank, biases: config.biases, mean: data.mean };
+        let id = worker.id().index();
+        let Training { l2, step, .. } = config.training;
+        let (users, chunk_rows) = (data.users_of(id) as usize, data.chunk_rows as usize);
+        let mut program = Self {
+            config,
+            data,
+            ratings: Some(data.ratings.read()),
+            model,
+            worker: id,
+            gradients: Gradients::new(step, l2, model, users, chunk_rows),
+            wanted: Vec::new(),
+            train_seconds: 0.0,
+            best: f64::INFINITY,
+            since_best: 0,
+        };
+        let parts = (0..config.rounds()).flat_map(|round| (0..data.chunks()).map(move |chunk| (round, chunk)));
+        program.wanted = parts.map(|(round, chunk)| data.items_of(chunk, program.part(round, chunk))).collect();
+        program
+    }
+
+    /// The worker's ratings of a chunk that belong to a round of every epoch.
+    fn part(&self, round: usize, chunk: usize) -> &[Rating] {
+        let block = &self.ratings().0[self.data.train_blocks.range(self.worker, chunk)];
+        let rounds = self.config.rounds();
+        &block[block.len() * round / rounds..block.len() * (round + 1) / rounds]
+    }
+
+    fn run(mut self, worker: &mut Worker) -> Result<Vec<u8>, Error> {
+        let users = self.user_rows();
+        let mut all: Vec<u64> = self.wanted.iter().flatten().copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        worker.intend(ITEMS, &Rows::List(&all))?;
+        let mut lease = if users.is_empty() { None } else { Some(worker.lease(USERS, &Rows::Range(users))?) };
+        let rows = lease.as_mut().map_or(&mut [][..], |lease| lease.chunk_mut(0));
+        let epochs = self.config.training.epochs;
+        let mut resumed = match worker.resumed() {
+            Some(state) => {
+                let mut rest = [bytemuck::cast_slice_mut(rows), bytemuck::cast_slice_mut(self.squares())];
+                let progress = Progress::restore(&state, &mut rest, epochs);
+                Some(progress.map_err(|error| Error::program(TrainError::from(error)))?)
+            }
+            None => None,
+        };
+        let first = resumed.map_or(0, |progress| progress.epochs - 1);
+        for epoch in first..epochs {
+            let error = match resumed.take() {
+                Some(progress) => self.go_on(progress),
+                None => self.train_epoch(worker, epoch, rows)?,
+            };
+            if self.report(worker, epoch, error, rows)? == Verdict::Stop {
+                break;
+            }
+        }
+        if let Some(lease) = lease {
+            worker.give_back(USERS, lease)?;
+        }
+        self.ratings = None;
+        worker.clock()?;
+        // Everyone keeps its clock within reach until worker 0 has read the model.
+        let result = if self.worker == 0 { self.read_model(worker)? } else { Vec::new() };
+        Ok(result)
+    }
+
+    fn train_epoch(&mut self, worker: &mut Worker, epoch: u32, users: &mut [f32]) -> Result<f64, Error> {
+        let began = worker.seconds();
+        let error = self.epoch(worker, epoch, users)?;
+        self.train_seconds += worker.seconds() - began;
+        if worker.checkpoint_due() {
+            let Self { train_seconds, best, since_best, .. } = *self;
+            let progress = Progress { epochs: epoch + 1, met: error, train_seconds, best, since_best };
+            let squares = bytemuck::cast_slice(self.squares());
+            worker.save(&[&progress.to_bytes(), bytemuck::cast_slice(users), squares])?;
+        }
+        Ok(error)
+    }
+
+    /// What is kept beside the users' rows, where a procedure takes the items' steps.
+    fn squares(&mut self) -> &mut [f32] {
+        self.gradients.as_mut().map_or(&mut [], |gradients| &mut gradients.squares)
+    }
+
+    /// Goes on after an epoch that is done; gives the errors met in it, which are reported again.
+    fn go_on(&mut self, progress: Progress) -> f64 {
+        (self.train_seconds, self.best, self.since_best) = (progress.train_seconds, progress.best, progress.since_best);
+        progress.met
+    }
+
+    fn user_rows(&self) -> Range<u64> {
+        let first = self.worker as u64 * u64::from(self.data.users_per_worker());
+        first..first + u64::from(self.data.users_of(self.worker))
+    }
+
+    /// The ratings to train on and those held out.
+    fn ratings(&self) -> (&[Rating], &[Rating]) {
+        self.ratings.as_ref().map_or((&[], &[]), |ratings| ratings.split_at(self.data.train))
+    }
+
+    /// One pass over the worker's ratings; the sum of squared errors met.
+    fn epoch(&mut self, worker: &mut Worker, epoch: u32, users: &mut [f32]) -> Result<f64, Error> {
+        let mut gradients = self.gradients.take();
+        let Training { l2, step, .. } = self.config.training;
+        let step = Step { rate: step.at_epoch(epoch), damping: step.damping(), l2 };
+        let (chunks, rounds_per_clock) = (self.data.chunks(), self.config.rounds_per_clock as usize);
+        let first = self.worker * chunks / self.data.workers();
+        let mut error = 0.0;
+        for round in 0..self.config.rounds() {
+            for chunk in (0..chunks).map(|turn| (first + turn) % chunks) {
+                let part = self.part(round, chunk);
+                if part.is_empty() {
+                    continue;
+                }
+                let wanted = &self.wanted[round * chunks + chunk];
+                error += match &mut gradients {
+                    Some(gradients) => gradients.train(worker, (self.data.first_row(chunk), wanted), part, users)?,
+                    None => worker.edit(ITEMS, &Rows::List(wanted), |items| {
+                        kernel::sgd_block(users, items.chunk_mut(0), part, &self.model, &step)
+                    })?,
+                };
+                worker.work(part.len() as u64)?;
+            }
+            if (round + 1) % rounds_per_clock == 0 {
+                worker.clock()?;
+            }
+        }
+        self.gradients = gradients;
+        if !error.is_finite() {
+            return Err(Error::program(TrainError::Diverged { epoch: epoch + 1, rate: step.rate }));
+        }
+        Ok(error)
+    }
+
+    /// Adds the worker's part to the epoch's report, and with early stopping hears what came of it.
+    fn report(&mut self, worker: &mut Worker, epoch: u32, error: f64, users: &[f32]) -> Result<Verdict, Error> {
+        let trained = self.data.train_blocks.worker_range(self.worker).len();
+        let tested = self.data.test_blocks.worker_range(self.worker).len();
+        let test_error = self.test_error(worker, users)?;
+        let split = worker.split();
+        let clock = (epoch + 1) * self.config.clocks_per_epoch;
+        let report = Report {
+            epoch: f64::from(epoch + 1),
+            clock: f64::from(clock),
+            error,
+            trained: trained as f64,
+            test_error,
+            tested: tested as f64,
+            train_seconds: self.train_seconds,
+            split,
+        };
+        let index = worker.report(&report.values());
+        let Some(patience) = self.config.patience else { return Ok(Verdict::GoOn) };
+        let totals = Report::from_values(&worker.totals(index)?);
+        let rmse = (totals.test_error / totals.tested).sqrt();
+        self.since_best = if rmse < self.best { 0 } else { self.since_best + 1 };
+        self.best = self.best.min(rmse);
+        Ok(if self.since_best >= patience { Verdict::Stop } else { Verdict::GoOn })
+    }
+
+    fn test_error(&mut self, worker: &mut Worker, users: &[f32]) -> Result<f64, Error> {
+        let mut gradients = self.gradients.take();
+        let mut error = 0.0;
+        for chunk in 0..self.data.chunks() {
+            let block = &self.ratings().1[self.data.test_blocks.range(self.worker, chunk)];
+            if !block.is_empty() {
+                let wanted = self.data.items_of(chunk, block);
+                let of = |items: &[f32]| kernel::squared_error(users, items, block, &self.model, self.data.range);
+                error += match &mut gradients {
+                    Some(gradients) => of(gradients.read(worker, self.data.first_row(chunk), &wanted)?),
+                    None => worker.edit(ITEMS, &Rows::List(&wanted), |items| of(items.chunk(0)))?,
+                };
+            }
+        }
+        self.gradients = gradients;
+        Ok(error)
+    }
+
+    /// All rows of both tables, as bytes, some rows at a time so that there is never a third copy.
+    fn read_model(&self, worker: &mut Worker) -> Result<Vec<u8>, Error> {
+        // Whoever has ended its last clock has let go of the ratings, and this read waits for all.
+        worker.get_latest(ITEMS, &[0])?;
+        if let Some(mut ratings) = self.data.ratings.try_write() {
+            *ratings = Vec::new();
+        }
+        let per_worker = u64::from(self.data.users_per_worker());
+        let user_rows = (0..self.data.workers() as u64)
+            .map(|w| w * per_worker..w * per_worker + u64::from(self.data.users_of(w as usize)));
+        let items = self.data.item_labels.len() as u64;
+        let tables = user_rows.map(|rows| (USERS, rows)).chain([(ITEMS, 0..items)]);
+        let rows = self.data.user_labels.len() + self.data.item_labels.len();
+        let mut bytes = Vec::with_capacity(rows * row_width(self.config.rank) * 4);
+        for (table, rows) in tables {
+            for first in rows.clone().step_by(ROWS_PER_READ) {
+                let some: Vec<u64> = (first..rows.end.min(first + ROWS_PER_READ as u64)).collect();
+                if let hemiola::Values::Dense { numbers, .. } = worker.get_latest(table, &some)? {
+                    bytes.extend_from_slice(bytemuck::cast_slice(&numbers));
+                }
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// How many rows of the finished model are read at a time: few enough to need no memory to speak of, and many enough
+/// to make the way to a server worthwhile.
+const ROWS_PER_READ: usize = 4096;
+
+#[derive(PartialEq, Eq)]
+enum Verdict {
+    GoOn,
+    Stop,
+}
+
+/// What a worker reports after an epoch; workers' reports are summed number by number.
+struct Report {
+    epoch: f64,
+    clock: f64,
+    error: f64,
+    trained: f64,
+    test_error: f64,
+    tested: f64,
+    train_seconds: f64,
+    split: WorkerSplit,
+}
+
+impl Report {
+    fn values(&self) -> [f64; 11] {
+        let split = &self.split;
+        [
+            self.epoch,
+            self.clock,
+            self.error,
+            self.trained,
+            self.test_error,
+            self.tested,
+            self.train_seconds,
+            split.wait_seconds,
+            split.compute_seconds,
+            split.bytes_sent as f64,
+            split.bytes_received as f64,
+        ]
+    }
+
+    fn from_values(values: &[f64]) -> Self {
+        let at = |i: usize| values.get(i).copied().unwrap_or(0.0);
+        let split = WorkerSplit {
+            wait_seconds: at(7),
+            compute_seconds: at(8),
+            bytes_sent: at(9) as u64,
+            bytes_received: at(10) as u64,
+            ..WorkerSplit::default()
+        };
+        Self {
+            epoch: at(0),
+            clock: at(1),
+            error: at(2),
+            trained: at(3),
+            test_error: at(4),
+            tested: at(5),
+            train_seconds: at(6),
+            split,
+        }
+    }
+}
+
+impl Epoch {
+    fn from_report(observation: &Observation, workers: f64) -> Self {
+        let report = Report::from_values(&observation.values);
+        Self {
+            epoch: (report.epoch / workers) as u32,
+            clock: (report.clock / workers) as u32,
+            seconds: report.train_seconds / workers,
+            objective: report.error / report.trained,
+            test_rmse: (report.tested > 0.0).then(|| (report.test_error / report.tested).sqrt()),
+            bytes_sent: report.split.bytes_sent,
+            bytes_received: report.split.bytes_received,
+            wait_seconds: report.split.wait_seconds / workers,
+            compute_seconds: report.split.compute_seconds / workers,
+        }
+    }
+}
+
+impl Arranged {
+    /// Takes the rows apart and puts them into the order of the ids.
+    fn unpack(&self, config: &Config, rows: &[u8], epochs: Vec<Epoch>, outcome: Outcome) -> Trained {
+        let row_bytes = row_width(config.rank) * 4;
+        let (users, items) = rows.split_at(self.user_labels.len() * row_bytes);
+        let (user_factors, user_bias) = unpack_rows(config, users, &self.user_labels);
+        let (item_factors, item_bias) = unpack_rows(config, items, &self.item_labels);
+        let (rank, mean, range) = (config.rank, self.mean, self.range);
+        Trained { rank, user_factors, item_factors, user_bias, item_bias, mean, range, epochs, outcome }
+    }
+}
+
+fn unpack_rows(config: &Config, rows: &[u8], labels: &[u32]) -> (Vec<f32>, Option<Vec<f32>>) {
+    let row_bytes = row_width(config.rank) * 4;
+    let number = |row: &[u8], column: usize| -> f32 { bytemuck::pod_read_unaligned(&row[column * 4..][..4]) };
+    let mut factors = Vec::with_capacity(labels.len() * config.rank);
+    let mut biases = Vec::with_capacity(labels.len());
+    for &label in labels {
+        let row = &rows[label as usize * row_bytes..][..row_bytes];
+        factors.extend((0..config.rank).map(|column| number(row, column)));
+        biases.push(number(row, factor_columns(config.rank)));
+    }
+    (factors, (config.biases == Biases::With).then_some(biases))
+}

@@ -1,0 +1,198 @@
+//! The papers' figures, made again in the simulator: each reproduction prints the paper's claim beside what is found.
+
+mod bosen;
+mod essp;
+mod vap;
+
+use crate::generate::GenerateError;
+use crate::generate::corpus::GenerateCorpusError;
+use crate::lda;
+use crate::mf::train::TrainError;
+use serde::Serialize;
+use thiserror::Error;
+
+/// A figure of a paper that can be made again.
+pub struct Reproduction {
+    /// What to call it.
+    pub name: &'static str,
+    /// Which figure of which paper.
+    pub figure: &'static str,
+    /// What the paper says.
+    pub claim: &'static str,
+    run: fn(&Scale) -> Result<Findings, ReproduceError>,
+}
+
+/// How large a reproduction is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Scale {
+    /// Simulated nodes, with two workers each.
+    pub nodes: u32,
+    /// Ratings to train on.
+    pub ratings: u64,
+    /// Number of factors.
+    pub rank: usize,
+    /// Passes over the ratings where a curve is drawn.
+    pub epochs: u32,
+    /// Documents to find topics in.
+    pub documents: u32,
+    /// Number of topics.
+    pub topics: u32,
+    /// Passes over the documents where passes to a target are counted; over ratings half of them.
+    pub passes: u32,
+    /// One seed, one outcome.
+    pub seed: u64,
+}
+
+/// What a reproduction found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Which reproduction.
+    pub name: &'static str,
+    /// Which figure.
+    pub figure: &'static str,
+    /// What the paper says.
+    pub claim: &'static str,
+    /// What was found, in one or two sentences.
+    pub found: String,
+    /// Whether the claim was borne out.
+    pub holds: bool,
+    /// How large it was.
+    pub scale: Scale,
+    /// What to draw.
+    pub panels: Vec<Panel>,
+}
+
+/// What was found and what to draw, before it is put beside the claim.
+struct Findings {
+    found: String,
+    holds: bool,
+    panels: Vec<Panel>,
+}
+
+/// One plot.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Panel {
+    /// What it shows.
+    pub title: String,
+    /// What is along the horizontal axis.
+    pub x: String,
+    /// What is along the vertical axis.
+    pub y: String,
+    /// The curves.
+    pub series: Vec<Series>,
+}
+
+/// Points of one name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Series {
+    /// What they are.
+    pub name: String,
+    /// Where they are.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Why a figure could not be made.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the sentences say it")]
+pub enum ReproduceError {
+    #[error(transparent)]
+    Train(#[from] TrainError),
+    #[error(transparent)]
+    Topics(#[from] lda::train::TrainError),
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    #[error(transparent)]
+    GenerateCorpus(#[from] GenerateCorpusError),
+    #[error(transparent)]
+    Job(#[from] hemiola::Error),
+}
+
+impl Default for Scale {
+    /// The cluster of the first paper and a hundredth of its ratings. Figures of a paper that had fewer nodes take as many
+    /// as it had.
+    fn default() -> Self {
+        Self { nodes: 64, ratings: 1_000_000, rank: 32, epochs: 4, documents: 600, topics: 50, passes: 120, seed: 1 }
+    }
+}
+
+/// All reproductions, in the order of the papers.
+pub const ALL: [Reproduction; 11] = [
+    Reproduction {
+        name: "essp-staleness",
+        figure: "paper 1, figure 2 left",
+        claim: "Under SSP clock differentials are spread nearly evenly over the window; under ESSP most reads are at -1 whatever the bound.",
+        run: essp::staleness,
+    },
+    Reproduction {
+        name: "essp-breakdown",
+        figure: "paper 1, figure 2 right (there for topic models, here for factorisation)",
+        claim: "ESSP waits less for communication than SSP at every bound, and a larger bound helps SSP most.",
+        run: essp::breakdown,
+    },
+    Reproduction {
+        name: "essp-convergence",
+        figure: "paper 1, figure 3, matrix factorisation",
+        claim: "ESSP converges as fast as SSP or faster, per clock and per second.",
+        run: essp::convergence,
+    },
+    Reproduction {
+        name: "essp-robustness",
+        figure: "paper 1, figure 3 and 'Robustness to Staleness'",
+        claim: "With a step size that is large but safe at staleness 0, SSP shakes or diverges as the bound grows; ESSP does not.",
+        run: essp::robustness,
+    },
+    Reproduction {
+        name: "vap-cost",
+        figure: "paper 1, 'the ideal but hard-to-realize VAP model'",
+        claim: "Bounding the value of updates in transit amounts to tight synchronisation: it costs far more communication and waiting than ESSP.",
+        run: vap::cost,
+    },
+    Reproduction {
+        name: "bosen-adarevision",
+        figure: "paper 2, figure 3, and the experiment on 8 nodes beside it",
+        claim: "AdaRevision hardly depends on its initial step; it needs half the iterations of multiplicative decay with its best initial step, and on 8 nodes a tenth.",
+        run: bosen::adarevision,
+    },
+    Reproduction {
+        name: "bosen-bandwidth",
+        figure: "paper 2, figure 4",
+        claim: "Managed communication needs far fewer clocks, the fewer the more may be sent: 24 instead of 64 for factorisation; 195, then 120 instead of 740 for topic models, and 145 instead of 195 with relative magnitude.",
+        run: bosen::bandwidth,
+    },
+    Reproduction {
+        name: "bosen-frequency",
+        figure: "paper 2, figure 5a",
+        claim: "By magnitude, relative or absolute, a small part of the rows is sent much more often; at random or in turn, all rows are sent about as often.",
+        run: bosen::frequency,
+    },
+    Reproduction {
+        name: "bosen-overhead",
+        figure: "paper 2, figure 6",
+        claim: "Managed communication spends what it may and not more; a pass takes little longer: 12 % at 200 Mbit/s for factorisation.",
+        run: bosen::overhead,
+    },
+    Reproduction {
+        name: "bosen-time",
+        figure: "paper 2, figure 7a",
+        claim: "In time, too, managed communication converges faster: factorisation 2.5 times as fast at 800 Mbit/s.",
+        run: bosen::time,
+    },
+    Reproduction {
+        name: "bosen-clock-ticks",
+        figure: "paper 2, figure 8",
+        claim: "More clocks in a pass cost bandwidth in proportion and help; managed communication with relative magnitude converges 28 % faster than 8 clocks a pass on 63 % of their bandwidth.",
+        run: bosen::clock_ticks,
+    },
+];
+
+impl Reproduction {
+    /// Makes the figure.
+    ///
+    /// # Errors
+    /// If a simulated job fails.
+    pub fn run(&self, scale: &Scale) -> Result<Finding, ReproduceError> {
+        let Findings { found, holds, panels } = (self.run)(scale)?;
+        let Self { name, figure, claim, .. } = *self;
+        Ok(Finding { name, figure, claim, found, holds, scale: *scale, panels })
+    }
+}

@@ -1,0 +1,94 @@
+//! What managed communication costs and gains in time: the paper's figures 6 and 7.
+
+use super::super::{Findings, ReproduceError, Scale, Series};
+use super::bandwidth::{factorisation_passes, runs};
+use super::{BS, Bench, Course, EXCHANGES_PER_MEGABIT, Factorisation, Problem, Topics, list, mc, panel, times};
+use hemiola::Priority::{Random, RelativeMagnitude};
+
+/// What a run may send, in megabits of the paper, and what it took.
+struct Cost {
+    name: &'static str,
+    megabits: f64,
+    /// As a multiple of what a pass took under bounded staleness alone.
+    time: f64,
+    /// As exchanges a pass.
+    sent: f64,
+}
+
+fn costs<P: Problem>(
+    bench: &Bench<P>,
+    budgets: &[(&'static str, f64)],
+    passes: u32,
+) -> Result<Vec<Cost>, ReproduceError> {
+    let alone = bench.run(BS, passes)?;
+    let cost = |name, megabits, course: &Course| Cost {
+        name,
+        megabits,
+        time: course.seconds_per_pass / alone.seconds_per_pass,
+        sent: course.bytes_per_pass / bench.exchange,
+    };
+    let mut costs = vec![cost("BS", 0.0, &alone)];
+    for &(name, megabits) in budgets {
+        costs.push(cost(name, megabits, &bench.run(mc(megabits, Random), passes)?));
+    }
+    Ok(costs)
+}
+
+pub(in crate::reproduce) fn overhead(scale: &Scale) -> Result<Findings, ReproduceError> {
+    let passes = (scale.passes / 10).max(4);
+    let factorisation = Bench::new(Factorisation::new(scale)?)?;
+    let mf = costs(&factorisation, &[("MC-200-R", 200.0), ("MC-800-R", 800.0)], passes)?;
+    let mut topics = Bench::new(Topics::new(scale)?)?;
+    // What is sent while workers wait for one another to evaluate is not part of any pass.
+    topics.problem.evaluate_every = passes;
+    let lda = costs(&topics, &[("MC-320-R", 320.0), ("MC-640-R", 640.0)], passes)?;
+    let (mut panels, mut sentences, mut holds) = (Vec::new(), Vec::new(), true);
+    for (model, costs) in [("matrix factorisation", &mf), ("topic model", &lda)] {
+        let one = |cost: &Cost| {
+            let budget = cost.megabits * EXCHANGES_PER_MEGABIT;
+            let of_budget = if budget > 0.0 { format!(" of {budget:.1}") } else { String::new() };
+            format!("{} {:.2}{of_budget} exchanges and {:.2} times as long", cost.name, cost.sent, cost.time)
+        };
+        sentences.push(format!("{model}: {}", costs.iter().map(one).collect::<Vec<_>>().join(", ")));
+        // Headers and acknowledgements are part of the budget, not of the bytes counted.
+        holds &= costs[1..].iter().all(|cost| {
+            let spent = cost.sent / (cost.megabits * EXCHANGES_PER_MEGABIT);
+            (0.6..=1.02).contains(&spent) && cost.time <= 1.12
+        });
+        let series = |name: &str, y: fn(&Cost) -> f64| Series {
+            name: name.to_owned(),
+            points: costs.iter().map(|cost| (cost.megabits * EXCHANGES_PER_MEGABIT, y(cost))).collect(),
+        };
+        let title = format!("{model}, 0 is bounded staleness alone");
+        let both = vec![series("time, multiple of BS", |cost| cost.time), series("exchanges sent", |cost| cost.sent)];
+        panels.push(panel(&title, "budget, exchanges a pass", "in a pass", both));
+    }
+    let found = format!(
+        "In a pass, {}. Simulated nodes spend no time on messages themselves, so only waiting is seen.",
+        sentences.join("; ")
+    );
+    Ok(Findings { found, holds, panels })
+}
+
+pub(in crate::reproduce) fn time(scale: &Scale) -> Result<Findings, ReproduceError> {
+    let bench = Bench::new(Factorisation::new(scale)?)?;
+    let modes = [
+        ("BS", BS),
+        ("MC-200-R", mc(200.0, Random)),
+        ("MC-800-R", mc(800.0, Random)),
+        ("MC-800-RM", mc(800.0, RelativeMagnitude)),
+    ];
+    let courses = runs(&bench, &modes, factorisation_passes(scale))?;
+    let target = bench.problem.target();
+    let seconds = |(name, course): &(&'static str, Course)| (*name, course.reaches(target).map(|point| point.seconds));
+    let reached: Vec<_> = courses.iter().map(seconds).collect();
+    let faster = times(reached[0].1, reached[3].1);
+    let found = format!(
+        "Virtual seconds to a loss of {target:.3}: {}; MC-800-RM is {faster:.2} times as fast as BS. {}.",
+        list(&reached, " s"),
+        bench.describe(800.0)
+    );
+    let series = courses.iter().map(|(name, course)| course.series(name, |point| point.seconds, |loss| loss)).collect();
+    let panels = vec![panel("matrix factorisation", "virtual seconds", "squared loss", series)];
+    Ok(Findings { found, holds: faster >= 2.0, panels })
+}

@@ -1,0 +1,116 @@
+//! Topic models for the Bösen paper's figures.
+
+use super::super::{ReproduceError, Scale};
+use super::{Course, Point, Problem, bytes_per_pass};
+use crate::corpus::Corpus;
+use crate::generate::corpus::{SyntheticCorpus, generate_corpus};
+use crate::lda::Sampler;
+use crate::lda::train::{Config, Epoch, train, train_by};
+use hemiola::{Consistency, Deployment, sim};
+
+/// The nodes of the paper.
+const NODES: u32 = 16;
+/// As long as the documents of the paper.
+const TOKENS_PER_DOCUMENT: u32 = 300;
+const WORDS: u32 = 500;
+/// To evaluate, all workers wait for one another, so it is not done after every pass.
+const EVALUATE_EVERY: u32 = 8;
+
+pub(super) struct Topics {
+    nodes: u32,
+    /// After how many passes the likelihood is computed.
+    pub(super) evaluate_every: u32,
+    corpus: Corpus,
+    topics: usize,
+    seed: u64,
+}
+
+impl Topics {
+    pub(super) fn new(scale: &Scale) -> Result<Self, ReproduceError> {
+        let set = SyntheticCorpus {
+            documents: scale.documents,
+            words: WORDS.min(scale.documents),
+            // Fewer than are looked for, as nobody knows how many there are.
+            topics: (scale.topics * 2 / 5).max(1),
+            tokens_per_document: TOKENS_PER_DOCUMENT,
+            seed: scale.seed,
+        };
+        let (nodes, corpus) = (scale.nodes.min(NODES), generate_corpus(&set)?);
+        let evaluate_every = EVALUATE_EVERY.min(scale.passes);
+        Ok(Self { nodes, evaluate_every, corpus, topics: scale.topics as usize, seed: scale.seed })
+    }
+
+    /// The hyper-parameters are the paper's.
+    fn config(&self, clocks: u32, consistency: Consistency, passes: u32) -> Config {
+        Config {
+            topics: self.topics,
+            alpha: 0.1,
+            beta: 0.1,
+            sampler: Sampler::Sparse,
+            epochs: passes,
+            begin_with: 1.0,
+            clocks_per_epoch: clocks,
+            chunks: 32,
+            consistency,
+            evaluate_every: self.evaluate_every,
+            seed: self.seed,
+        }
+    }
+
+    /// How often each word's row was sent between nodes.
+    pub(super) fn rows_sent(
+        &self,
+        cluster: &sim::Config,
+        consistency: Consistency,
+        passes: u32,
+    ) -> Result<Vec<u64>, ReproduceError> {
+        let cluster = sim::Config { record_events: true, ..cluster.clone() };
+        let config = Config { evaluate_every: passes, ..self.config(1, consistency, passes) };
+        let mut trace = sim::Trace::default();
+        train_by(
+            &config,
+            cluster.nodes,
+            &self.corpus,
+            |_| {},
+            |tables, program, observer| {
+                let (outcome, happened) = sim::run_traced(&cluster, tables, program, observer)?;
+                trace = happened;
+                Ok(outcome)
+            },
+        )?;
+        let words = trace.rows_sent.into_iter().filter(|((table, _), _)| *table == crate::lda::train::WORDS);
+        Ok(words.map(|(_, times)| times).collect())
+    }
+}
+
+impl Problem for Topics {
+    fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    fn units(&self) -> u64 {
+        self.corpus.tokens() as u64
+    }
+
+    fn train(
+        &self,
+        cluster: &sim::Config,
+        clocks: u32,
+        consistency: Consistency,
+        passes: u32,
+    ) -> Result<Course, ReproduceError> {
+        let config = self.config(clocks, consistency, passes);
+        let epochs = train(&config, &Deployment::Sim(cluster.clone()), &self.corpus, |_| {})?.epochs;
+        let point = |epoch: &Epoch| {
+            let loss = -epoch.objective?;
+            Some(Point { passes: f64::from(epoch.epoch), seconds: epoch.seconds, loss })
+        };
+        let sent: Vec<u64> = epochs.iter().map(|epoch| epoch.bytes_sent + epoch.bytes_received).collect();
+        let last = &epochs[epochs.len() - 1];
+        Ok(Course {
+            points: epochs.iter().filter_map(point).collect(),
+            bytes_per_pass: bytes_per_pass(&sent, cluster.nodes),
+            seconds_per_pass: last.seconds / f64::from(last.epoch),
+        })
+    }
+}

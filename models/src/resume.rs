@@ -1,0 +1,130 @@
+//! What a worker hands in at a checkpoint, and what must be the same in a run that goes on.
+
+use hemiola::checkpoint::Checkpoints;
+use hemiola::{Deployment, Error, Observer, Outcome, Program, TableSchema, run_observed, run_saved};
+use thiserror::Error as ThisError;
+
+/// A worker between two epochs: its first is done, and not yet reported.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Progress {
+    /// Epochs done.
+    pub(crate) epochs: u32,
+    /// What the worker has to report of the last one.
+    pub(crate) met: f64,
+    pub(crate) train_seconds: f64,
+    /// The lowest held-out error up to the epoch before, and how many epochs ago that was.
+    pub(crate) best: f64,
+    pub(crate) since_best: u32,
+}
+
+/// Why a training cannot go on from a checkpoint, or cannot be saved as asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
+#[expect(missing_docs, reason = "the sentences say it")]
+pub enum ResumeError {
+    #[error("checkpoints are taken after whole epochs: {every} clocks are no multiple of the {clocks} of an epoch")]
+    WithinEpoch { every: u32, clocks: u32 },
+    #[error("the checkpoint is of {done} epochs, and only {epochs} are to be trained; ask for more")]
+    PastEnd { done: u32, epochs: u32 },
+    #[error("what a worker saved is not of a training like this one")]
+    Foreign,
+}
+
+const HEAD_BYTES: usize = 32;
+
+impl Progress {
+    pub(crate) fn to_bytes(self) -> [u8; HEAD_BYTES] {
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[..4].copy_from_slice(&self.epochs.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.since_best.to_le_bytes());
+        for (at, number) in [(8, self.met), (16, self.train_seconds), (24, self.best)] {
+            bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads what was handed in, of which `rest` are filled with what was behind it, for a training of so many epochs.
+    ///
+    /// # Errors
+    /// If it is not so long, or of more epochs.
+    pub(crate) fn restore(state: &[u8], rest: &mut [&mut [u8]], epochs: u32) -> Result<Self, ResumeError> {
+        let (head, mut behind) = state.split_at_checked(HEAD_BYTES).ok_or(ResumeError::Foreign)?;
+        let whole = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
+        let number = |at: usize| f64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
+        if behind.len() != rest.iter().map(|part| part.len()).sum::<usize>() || whole(0) == 0 {
+            return Err(ResumeError::Foreign);
+        }
+        if whole(0) > epochs {
+            return Err(ResumeError::PastEnd { done: whole(0), epochs });
+        }
+        for part in rest {
+            let (bytes, others) = behind.split_at(part.len());
+            part.copy_from_slice(bytes);
+            behind = others;
+        }
+        Ok(Self { epochs: whole(0), since_best: whole(4), met: number(8), train_seconds: number(16), best: number(24) })
+    }
+}
+
+/// The name under which a checkpoint records the clocks of an epoch.
+pub const CLOCKS_PER_EPOCH: &str = "clocks per epoch";
+
+/// What must be the same in a run that goes on: names, and what they are.
+pub(crate) type Identity = Vec<(String, String)>;
+
+/// Runs a training whose epochs have so many clocks, with checkpoints after whole epochs if there are to be such.
+///
+/// # Errors
+/// If checkpoints would fall into an epoch; or what the run says, in which [`Error::Program`] may hold an `E`.
+pub(crate) fn run<E>(
+    (deployment, tables): (&Deployment, &[TableSchema]),
+    checkpoints: Option<(&Checkpoints, Identity)>,
+    clocks: u32,
+    program: &Program<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Outcome, E>
+where
+    E: From<ResumeError> + From<Error> + std::error::Error + Send + Sync + 'static,
+{
+    let outcome = match checkpoints {
+        None => run_observed(deployment, tables, program, observer),
+        Some((checkpoints, identity)) => {
+            let every = checkpoints.every.unit();
+            if !every.is_multiple_of(clocks) {
+                return Err(ResumeError::WithinEpoch { every, clocks }.into());
+            }
+            let mut checkpoints = checkpoints.clone();
+            checkpoints.identity.extend(identity);
+            checkpoints.identity.push((CLOCKS_PER_EPOCH.to_owned(), clocks.to_string()));
+            run_saved(deployment, tables, &checkpoints, program, observer)
+        }
+    };
+    outcome.map_err(|error| match error {
+        Error::Program(error) => match error.downcast::<E>() {
+            Ok(error) => *error,
+            Err(error) => Error::Program(error).into(),
+        },
+        error => error.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_handed_in_is_what_comes_back_to_the_bit() {
+        let progress =
+            Progress { epochs: 7, met: 0.1 + 0.2, train_seconds: 1e-300, best: f64::INFINITY, since_best: 2 };
+        let rows = [1.0f32, -0.0, f32::MIN_POSITIVE];
+        let state = [&progress.to_bytes()[..], bytemuck::cast_slice(&rows)].concat();
+        let restore = |state: &[u8], epochs| {
+            let mut users = [0.0f32; 3];
+            let progress = Progress::restore(state, &mut [bytemuck::cast_slice_mut(&mut users)], epochs);
+            (progress, users.map(f32::to_bits))
+        };
+        assert_eq!(restore(&state, 7), (Ok(progress), rows.map(f32::to_bits)));
+        assert_eq!(restore(&state, 6).0, Err(ResumeError::PastEnd { done: 7, epochs: 6 }));
+        assert_eq!(restore(&state[..40], 7).0, Err(ResumeError::Foreign), "other rows");
+        assert_eq!(restore(&[], 7).0, Err(ResumeError::Foreign));
+    }
+}
