@@ -1,0 +1,88 @@
+//! How long one thread of this machine takes for one rating or one word, for the simulator's virtual time.
+
+use crate::numbers;
+use anyhow::Result;
+use clap::Args;
+use hemiola::Deployment;
+use hemiola_models::corpus::Corpus;
+use hemiola_models::generate::{Synthetic, generate};
+use hemiola_models::lda;
+use hemiola_models::mf::blocks::arrange;
+use hemiola_models::mf::kernel::{Step, sgd_block};
+use hemiola_models::mf::{Biases, Model, initial, row_width};
+use serde_json::json;
+use std::io::{Write, stdout};
+use std::time::Instant;
+
+/// Measure how long one thread of this machine takes for one rating of a factorisation, as a line of JSON.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Factors of each user and item
+    #[arg(long, value_name = "N", value_parser = numbers::rank, default_value = "32", allow_negative_numbers = true)]
+    rank: usize,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let seconds = seconds_per_rating(arguments.rank)?;
+    let line = json!({ "model": "mf", "rank": arguments.rank, "seconds_per_rating": seconds,
+        "ratings_per_second": 1.0 / seconds });
+    writeln!(stdout().lock(), "{line}")?;
+    Ok(())
+}
+
+/// How often the measurement is repeated; the least counts, because everything else on the machine only adds.
+const ROUNDS: usize = 7;
+
+/// Seconds of one thread for one rating at a rank, with as many rows as a worker's share of a data set has.
+///
+/// # Errors
+/// None that an option could cause: the shape of the data is fixed.
+pub(crate) fn seconds_per_rating(rank: usize) -> Result<f64> {
+    let shape = Synthetic { users: 4_000, items: 2_000, count: 400_000, rank: 4, ..Synthetic::default() };
+    let mut ratings = generate(&shape)?.ratings.ratings;
+    let chunk_rows = shape.items / 16;
+    let blocks = arrange(&mut ratings, &[0, shape.users], shape.items, chunk_rows, shape.seed);
+    let width = row_width(rank);
+    let rows = |count: u32, seed| {
+        let mut rows = vec![0.0; count as usize * width];
+        rows.chunks_exact_mut(width).zip(0..).for_each(|(row, id)| initial(rank, 0.1, seed).fill(id, row));
+        rows
+    };
+    let (mut users, mut items) = (rows(shape.users, 1), rows(shape.items, 2));
+    let model = Model { rank, biases: Biases::With, mean: 3.5 };
+    let step = Step { rate: 0.05, damping: 0.03, l2: 0.035 };
+    let chunk_floats = chunk_rows as usize * width;
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        for (chunk, rows) in items.chunks_mut(chunk_floats).enumerate() {
+            sgd_block(&mut users, rows, &ratings[blocks.range(0, chunk)], &model, &step);
+        }
+        best = best.min(began.elapsed().as_secs_f64());
+    }
+    Ok(best / ratings.len() as f64)
+}
+
+/// How many words are enough to measure with, and how many passes over them: the first are of topics drawn by chance.
+const WORDS: usize = 200_000;
+const PASSES: u32 = 3;
+
+/// Seconds of one thread for one word of a corpus, by its first documents.
+///
+/// # Errors
+/// If the corpus cannot be trained on.
+pub(crate) fn seconds_per_word(config: &lda::train::Config, corpus: &Corpus) -> Result<f64> {
+    let mut some = Corpus::new(corpus.vocabulary.clone());
+    for document in 0..corpus.documents() {
+        if some.tokens() < WORDS {
+            some.push(corpus.document(document).iter().copied());
+        }
+    }
+    let config =
+        lda::train::Config { epochs: PASSES, begin_with: 1.0, clocks_per_epoch: 1, evaluate_every: PASSES, ..*config };
+    let trained = lda::train::train(&config, &Deployment::threads(1), &some, |_| {})?;
+    let ends = trained.epochs.iter().map(|epoch| epoch.seconds);
+    let starts = [0.0].into_iter().chain(ends.clone());
+    let best = ends.zip(starts).map(|(end, start)| end - start).fold(f64::INFINITY, f64::min);
+    Ok(best / some.tokens() as f64)
+}

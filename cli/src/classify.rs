@@ -1,0 +1,116 @@
+//! What `hemiola eval` and `hemiola predict` do with a softmax regression.
+
+use crate::predict::Field;
+use anyhow::{Result, anyhow};
+use clap::{Args, ValueEnum};
+use hemiola_models::examples::{Examples, Format, LabelColumn, Options};
+use hemiola_models::mlr::model::MlrModel;
+use serde_json::json;
+use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
+
+/// How to read labelled examples.
+#[derive(Args)]
+#[command(next_help_heading = "Examples")]
+pub(crate) struct ExampleOptions {
+    /// The format, if it is not to be told from the content
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<FormatName>,
+    /// The column of the label, by name or position from 1 [default: that called label, class or target, or the last]
+    #[arg(long, value_name = "COLUMN")]
+    label: Option<String>,
+    /// The labels of idx images, if they are not beside them
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FormatName {
+    /// Lines of label index:value ...
+    Libsvm,
+    /// Lines of columns
+    Delimited,
+    /// MNIST's images
+    Idx,
+}
+
+impl ExampleOptions {
+    pub(crate) fn reading(&self) -> Options {
+        let format = self.format.map(|format| match format {
+            FormatName::Libsvm => Format::Libsvm,
+            FormatName::Delimited => Format::Delimited,
+            FormatName::Idx => Format::Idx,
+        });
+        Options { format, label: label_column(self.label.as_deref()), labels_file: self.labels.clone() }
+    }
+
+    /// The file of labels, if one was named.
+    pub(crate) fn labels(&self) -> Option<&Path> {
+        self.labels.as_deref()
+    }
+}
+
+/// The column of the label as people name it.
+pub(crate) fn label_column(column: Option<&str>) -> LabelColumn {
+    column.map_or(LabelColumn::Guess, |column| match column.parse() {
+        Ok(position) => LabelColumn::Position(position),
+        Err(_) => LabelColumn::Name(column.to_owned()),
+    })
+}
+
+/// Prints loss, accuracy and which classes are taken for which.
+pub(crate) fn judge(model: &Path, data: &[PathBuf], options: &Options, as_json: bool) -> Result<()> {
+    let model = MlrModel::load(model)?;
+    let examples = Examples::read_known(data, options, &model.classes)?;
+    model.check(&examples).map_err(|error| anyhow!("{}: {error}", data[0].display()))?;
+    let evaluation = model.evaluate(&examples);
+    let (loss, accuracy, count) = (evaluation.loss(), evaluation.accuracy(), evaluation.examples());
+    let classes = model.classes.len();
+    let row = |label: usize| (0..classes).map(move |predicted| (label, predicted));
+    let mut out = BufWriter::new(stdout().lock());
+    if as_json {
+        let confusion: Vec<Vec<u64>> = (0..classes)
+            .map(|label| row(label).map(|(label, predicted)| evaluation.confused(label, predicted)).collect())
+            .collect();
+        let names: Vec<&str> = model.classes.iter().collect();
+        let line = json!({ "examples": count, "loss": loss, "accuracy": accuracy, "classes": names,
+            "confusion": confusion });
+        writeln!(out, "{line}")?;
+        return Ok(out.flush()?);
+    }
+    writeln!(out, "loss      {loss:.4}\naccuracy  {accuracy:.4}\nexamples  {count}\n")?;
+    writeln!(out, "class,precision,recall,taken for {}", model.classes.iter().collect::<Vec<_>>().join(","))?;
+    let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.4}"));
+    for (class, name) in model.classes.iter().enumerate() {
+        write!(out, "{},{},{}", Field(name), share(evaluation.precision(class)), share(evaluation.recall(class)))?;
+        row(class).try_for_each(|(label, predicted)| write!(out, ",{}", evaluation.confused(label, predicted)))?;
+        writeln!(out)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Prints the class of every example, and the probability of every class if asked.
+pub(crate) fn predict(model: &Path, data: &[PathBuf], options: &Options, probabilities: bool) -> Result<()> {
+    let model = MlrModel::load(model)?;
+    let examples = Examples::read_unlabelled(data, options)?;
+    model.check(&examples).map_err(|error| {
+        let taken_for_label = error.found + 1 == error.expected && options.label != LabelColumn::Absent;
+        let hint = if taken_for_label { "; give --label none if no column is a label" } else { "" };
+        anyhow!("{}: {error}{hint}", data[0].display())
+    })?;
+    let mut out = BufWriter::new(stdout().lock());
+    if probabilities {
+        write!(out, "class")?;
+        model.classes.iter().try_for_each(|name| write!(out, ",{}", Field(name)))?;
+        writeln!(out)?;
+    }
+    for number in 0..examples.len() {
+        let (class, shares) = model.predict(examples.example(number));
+        write!(out, "{}", Field(model.classes.name(class)))?;
+        if probabilities {
+            shares.iter().try_for_each(|share| write!(out, ",{share:.6}"))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,75 @@
+//! The options that say where a job runs.
+
+use crate::failure::usage;
+use crate::{budget, numbers};
+use clap::Args;
+use hemiola::{Consistency, Deployment, tcp};
+use serde_json::{Value, json};
+
+/// Where a job runs.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Where it runs")]
+#[group(id = "deployment_options")]
+pub(crate) struct Options {
+    /// Threads that train, in each process [default: all cores]
+    #[arg(long, value_name = "N", value_parser = numbers::team, allow_negative_numbers = true)]
+    workers: Option<u32>,
+    /// Train in so many processes on this machine, over tcp
+    #[arg(long, value_name = "P", value_parser = numbers::team, allow_negative_numbers = true)]
+    processes: Option<u32>,
+    /// Server processes that hold the model, with --processes [default: 1]
+    #[arg(long, value_name = "S", value_parser = numbers::team, requires = "processes", allow_negative_numbers = true)]
+    servers: Option<u32>,
+    /// What every process may send, such as 200mbit, with --processes; what is left of it goes to early updates
+    #[arg(long, value_name = "RATE", value_parser = numbers::budget)]
+    bandwidth: Option<f64>,
+    /// Which updates go first before a clock ends, with --bandwidth [default: relative]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    priority: Option<budget::First>,
+}
+
+/// A deployment, and what a report says of it.
+pub(crate) struct Meaning {
+    pub(crate) deployment: Deployment,
+    /// Workers in all.
+    pub(crate) workers: u32,
+    pub(crate) description: Value,
+}
+
+impl Options {
+    /// What the options say together.
+    ///
+    /// # Errors
+    /// If an option makes no difference there.
+    pub(crate) fn meaning(&self, consistency: Consistency) -> anyhow::Result<Meaning> {
+        let budget = budget::meaning("--bandwidth", self.bandwidth, self.priority)?;
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let Some(processes) = self.processes else {
+            if matches!(consistency, Consistency::Vap { .. }) {
+                return Err(usage(
+                    "--consistency vap needs --processes: the threads of one process have no updates in transit",
+                ));
+            }
+            if budget.is_some() {
+                return Err(usage("--bandwidth needs --processes: the threads of one process send nothing"));
+            }
+            let workers = self.workers.unwrap_or(cores);
+            let description = json!({ "kind": "threads", "workers": workers });
+            return Ok(Meaning { deployment: Deployment::threads(workers), workers, description });
+        };
+        let per_process = self.workers.unwrap_or((cores / processes).max(1));
+        let servers = self.servers.unwrap_or(1);
+        let description = json!({
+            "kind": "tcp", "processes": processes, "workers_per_process": per_process, "servers": servers,
+            "budget": budget,
+        });
+        let config =
+            tcp::Config { processes, workers_per_process: per_process, servers, budget, ..tcp::Config::default() };
+        Ok(Meaning { deployment: Deployment::Tcp(config), workers: processes * per_process, description })
+    }
+}
+
+/// Whether this process is one that a job started from this program: such a process trains and says nothing.
+pub(crate) fn is_child() -> bool {
+    tcp::role().is_some()
+}

@@ -1,0 +1,120 @@
+//! `hemiola generate`: synthetic data of a given shape and seed.
+
+use crate::{interrupt, numbers, outputs};
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use hemiola_models::generate::corpus::{SyntheticCorpus, generate_corpus, write_doc_word, write_vocabulary};
+use hemiola_models::generate::{Synthetic, generate, write_csv};
+use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
+
+/// What to generate.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    data: Data,
+}
+
+#[derive(Subcommand)]
+enum Data {
+    /// Ratings in half stars, made from known factors and noise, as lines of user,item,rating
+    #[command(
+        after_help = "Example:\n  hemiola generate ratings --users 60000 --items 8000 --ratings 6000000 --out big.csv"
+    )]
+    Ratings(RatingsArguments),
+    /// Documents made from known topics, as UCI bag-of-words, with the words in another file beside it
+    #[command(after_help = "\
+Example, which writes docword.big.txt and vocab.big.txt:
+  hemiola generate corpus --documents 100000 --words 50000 --topics 100 --out docword.big.txt")]
+    Corpus(CorpusArguments),
+}
+
+#[derive(Args)]
+struct RatingsArguments {
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "2000", allow_negative_numbers = true)]
+    users: u32,
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "1000", allow_negative_numbers = true)]
+    items: u32,
+    /// How many, each of another pair of user and item
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "200000", allow_negative_numbers = true)]
+    ratings: u32,
+    /// Factors that the ratings are made from
+    #[arg(long, value_name = "N", value_parser = numbers::rank, default_value = "8", allow_negative_numbers = true)]
+    rank: usize,
+    /// Standard deviation of what no factor explains, in stars
+    #[arg(long, value_name = "STARS", value_parser = numbers::not_negative, default_value = "0.5",
+        allow_negative_numbers = true)]
+    noise: f32,
+    /// Fixes everything that is drawn at random
+    #[arg(long, value_parser = numbers::seed, default_value = "1", allow_negative_numbers = true)]
+    seed: u64,
+    /// Where the ratings go [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct CorpusArguments {
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "2000", allow_negative_numbers = true)]
+    documents: u32,
+    /// How many words the vocabulary has
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "5000", allow_negative_numbers = true)]
+    words: u32,
+    /// Topics that the documents are made from
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "20", allow_negative_numbers = true)]
+    topics: u32,
+    /// How many words a document has on average
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "100", allow_negative_numbers = true)]
+    tokens_per_document: u32,
+    /// Fixes everything that is drawn at random
+    #[arg(long, value_parser = numbers::seed, default_value = "1", allow_negative_numbers = true)]
+    seed: u64,
+    /// Where the documents go; for docword.X, the words go to vocab.X
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    interrupt::install()?;
+    match arguments.data {
+        Data::Ratings(arguments) => make_ratings(arguments),
+        Data::Corpus(arguments) => make_corpus(&arguments),
+    }
+}
+
+fn make_corpus(arguments: &CorpusArguments) -> Result<()> {
+    let CorpusArguments { documents, words, topics, tokens_per_document, seed, ref out } = *arguments;
+    outputs::check_writable(out)?;
+    let vocabulary = vocabulary_beside(out);
+    outputs::check_writable(&vocabulary)?;
+    let made = generate_corpus(&SyntheticCorpus { documents, words, topics, tokens_per_document, seed })?;
+    let _writing = interrupt::hold();
+    outputs::write_whole(&vocabulary, |file| write_vocabulary(&made.vocabulary, file))?;
+    outputs::write_whole(out, |file| write_doc_word(&made, file))
+}
+
+/// Where the words of documents go, by the custom of UCI.
+fn vocabulary_beside(out: &Path) -> PathBuf {
+    let name = out.file_name().unwrap_or_default().to_string_lossy();
+    out.with_file_name(format!("vocab.{}", name.strip_prefix("docword.").unwrap_or(&name)))
+}
+
+fn make_ratings(arguments: RatingsArguments) -> Result<()> {
+    let RatingsArguments { users, items, ratings, rank, noise, seed, out } = arguments;
+    if let Some(path) = &out {
+        outputs::check_writable(path)?;
+    }
+    let made = generate(&Synthetic { users, items, count: ratings as usize, rank, noise, seed })?.ratings;
+    match &out {
+        Some(path) => {
+            let _writing = interrupt::hold();
+            outputs::write_whole(path, |mut file| write_csv(&made, &mut file))
+        }
+        None => {
+            let mut out = BufWriter::new(stdout().lock());
+            write_csv(&made, &mut out)?;
+            out.flush()?;
+            Ok(())
+        }
+    }
+}

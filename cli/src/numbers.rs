@@ -1,0 +1,124 @@
+//! How numbers are read from options, with messages that say which numbers would be right.
+
+use hemiola::BYTES_PER_SECOND_MIN;
+use std::fmt;
+
+/// A whole number of 1 or more.
+pub(crate) fn count(text: &str) -> Result<u32, Unexpected> {
+    text.parse().ok().filter(|number| *number > 0).ok_or(Unexpected("a whole number of 1 or more"))
+}
+
+/// How many of something that costs a thread or a process each.
+pub(crate) fn team(text: &str) -> Result<u32, Unexpected> {
+    text.parse()
+        .ok()
+        .filter(|number| (1..=1024).contains(number))
+        .ok_or(Unexpected("a whole number between 1 and 1024"))
+}
+
+/// A whole number of 0 or more.
+pub(crate) fn whole(text: &str) -> Result<u32, Unexpected> {
+    text.parse().map_err(|_| Unexpected("a whole number of 0 or more"))
+}
+
+/// A whole number of 0 or more that may be large.
+pub(crate) fn seed(text: &str) -> Result<u64, Unexpected> {
+    text.parse().map_err(|_| Unexpected("a whole number of 0 or more"))
+}
+
+/// A number of factors.
+pub(crate) fn rank(text: &str) -> Result<usize, Unexpected> {
+    text.parse().ok().filter(|rank| (1..=4096).contains(rank)).ok_or(Unexpected("a whole number between 1 and 4096"))
+}
+
+/// One in how many ratings.
+pub(crate) fn every(text: &str) -> Result<u64, Unexpected> {
+    text.parse().ok().filter(|every| *every >= 2).ok_or(Unexpected("a whole number of 2 or more"))
+}
+
+/// A part of a whole.
+pub(crate) fn fraction(text: &str) -> Result<f64, Unexpected> {
+    let inside = |number: &f64| *number > 0.0 && *number < 1.0;
+    text.parse().ok().filter(inside).ok_or(Unexpected("a number between 0 and 1, such as 0.1"))
+}
+
+/// A part of a whole, or all of it.
+pub(crate) fn share(text: &str) -> Result<f64, Unexpected> {
+    let inside = |number: &f64| *number > 0.0 && *number <= 1.0;
+    text.parse().ok().filter(inside).ok_or(Unexpected("a number above 0 and up to 1, such as 0.5"))
+}
+
+/// A finite number above zero.
+pub(crate) fn positive(text: &str) -> Result<f32, Unexpected> {
+    let positive = |number: &f32| number.is_finite() && *number > 0.0;
+    text.parse().ok().filter(positive).ok_or(Unexpected("a number above 0"))
+}
+
+/// A finite number of zero or more.
+pub(crate) fn not_negative(text: &str) -> Result<f32, Unexpected> {
+    let right = |number: &f32| number.is_finite() && *number >= 0.0;
+    text.parse().ok().filter(right).ok_or(Unexpected("a number of 0 or more"))
+}
+
+/// A rate of bits or bytes, as bytes per second.
+pub(crate) fn bandwidth(text: &str) -> Result<f64, Unexpected> {
+    let units = [("gbit", 125e6), ("mbit", 125e3), ("kbit", 125.0)];
+    measure(text, &units).filter(|rate| *rate > 0.0).ok_or(Unexpected("a rate above 0 such as 200mbit or 10gbit"))
+}
+
+/// A rate that a node may send at, as bytes per second.
+pub(crate) fn budget(text: &str) -> Result<f64, Unexpected> {
+    let expected = Unexpected("a rate of 8kbit or more, such as 200mbit");
+    bandwidth(text).ok().filter(|rate| *rate >= BYTES_PER_SECOND_MIN as f64).ok_or(expected)
+}
+
+/// A span of time, as seconds.
+pub(crate) fn time(text: &str) -> Result<f64, Unexpected> {
+    let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    measure(text, &units).ok_or(Unexpected("a time such as 100us, 2ms or 1s"))
+}
+
+/// A span of time as machines live, as seconds.
+pub(crate) fn lifetime(text: &str) -> Result<f64, Unexpected> {
+    let units = [("d", 86400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
+    measure(text, &units).filter(|time| *time > 0.0).ok_or(Unexpected("a time above 0 such as 30d, 12h or 90m"))
+}
+
+/// A node and a factor.
+pub(crate) fn straggler(text: &str) -> Result<(u32, f64), Unexpected> {
+    let parts = text.split_once(':').and_then(|(node, factor)| Some((node.parse().ok()?, factor.parse::<f64>().ok()?)));
+    parts
+        .filter(|(_, factor)| factor.is_finite() && *factor > 0.0)
+        .ok_or(Unexpected("a node and a factor such as 3:2.5"))
+}
+
+/// How often and how long.
+pub(crate) fn hazard(text: &str) -> Result<(f64, f64), Unexpected> {
+    let parts = text.split_once(':').and_then(|(rate, span)| Some((rate.parse::<f64>().ok()?, time(span).ok()?)));
+    parts
+        .filter(|(rate, _)| rate.is_finite() && *rate > 0.0)
+        .ok_or(Unexpected("how often in a second and how long, such as 0.5:20ms"))
+}
+
+/// A number of zero or more and one of the units.
+fn measure(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let (number, factor) = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
+    number
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite() && *number >= 0.0)
+        .map(|number| number * factor)
+}
+
+/// Says what was expected instead.
+#[derive(Debug)]
+pub(crate) struct Unexpected(&'static str);
+
+impl fmt::Display for Unexpected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected {}", self.0)
+    }
+}
+
+impl std::error::Error for Unexpected {}

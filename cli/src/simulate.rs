@@ -1,0 +1,248 @@
+//! `hemiola simulate`: what a job would do on a cluster, in virtual time.
+
+use crate::plot::{self, Panel};
+use crate::progress::{Observed, Progress, Work, say, span};
+use crate::report::{self, Report};
+use crate::train::{lda, mf};
+use crate::{budget, calibrate, numbers, outputs};
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use hemiola::sim::{self, Hazard, Servers, Straggler};
+use hemiola::{Deployment, Outcome};
+use hemiola_models::mf::train::Arranged;
+use serde_json::{Value, json};
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  hemiola simulate mf ratings.csv --nodes 64 --epochs 5
+  hemiola simulate mf ratings.csv --nodes 64 --bandwidth 200mbit --consistency ssp --staleness 4 --epochs 5
+  hemiola simulate mf ratings.csv --nodes 8 --straggler 3:2.5 --epochs 5 --plot cluster.svg
+  hemiola simulate lda docword.nips.txt.gz --nodes 16 --topics 100 --epochs 20
+
+Workers run for real; only the network and the passing of time are simulated. One seed gives one outcome.";
+
+/// What to simulate.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    model: Model,
+}
+
+#[derive(Subcommand)]
+enum Model {
+    /// Say what the factorisation of ratings would do on a cluster
+    #[command(after_help = EXAMPLES)]
+    Mf(Box<Simulation<mf::Problem>>),
+    /// Say what finding the topics of documents would do on a cluster
+    #[command(after_help = EXAMPLES)]
+    Lda(Box<Simulation<lda::Problem>>),
+}
+
+#[derive(Args)]
+struct Simulation<P: Args> {
+    #[command(flatten)]
+    problem: P,
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+struct Outputs {
+    /// Write what happened as JSON lines
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Draw the loss over virtual time and the staleness, as .svg or .png
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Say nothing but the outcome
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Cluster")]
+struct Cluster {
+    /// Nodes that have workers
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "8", allow_negative_numbers = true)]
+    nodes: u32,
+    /// Workers on each node
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "2", allow_negative_numbers = true)]
+    workers: u32,
+    /// Servers, each on a node of its own [default: one beside the workers of every node]
+    #[arg(long, value_name = "S", value_parser = numbers::count, allow_negative_numbers = true)]
+    servers: Option<u32>,
+    /// What every node can send and receive, such as 200mbit or 10gbit
+    #[arg(long, value_name = "RATE", value_parser = numbers::bandwidth, default_value = "1gbit")]
+    bandwidth: f64,
+    /// What every node may send, if less than it can: what 'hemiola train' calls --bandwidth
+    #[arg(long, value_name = "RATE", value_parser = numbers::budget)]
+    budget: Option<f64>,
+    /// Which updates go first before a clock ends, with --budget [default: relative]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    priority: Option<budget::First>,
+    /// How long a message is under way, such as 100us or 2ms
+    #[arg(long, value_name = "TIME", value_parser = numbers::time, default_value = "100us")]
+    latency: f64,
+    /// Up to how much longer a message is under way
+    #[arg(long, value_name = "TIME", value_parser = numbers::time, default_value = "0us")]
+    jitter: f64,
+    /// A slow node and how many times as long its work takes, such as 3:2.5; may be given often
+    #[arg(long, value_name = "NODE:FACTOR", value_parser = numbers::straggler)]
+    straggler: Vec<(u32, f64)>,
+    /// How often a worker stands still and for how long, such as 0.5:20ms for every other second
+    #[arg(long, value_name = "PER_SECOND:TIME", value_parser = numbers::hazard)]
+    pauses: Option<(f64, f64)>,
+    /// How long a worker takes for a rating or a word, such as 20ns [default: measured on this machine]
+    #[arg(long, value_name = "TIME", value_parser = numbers::time)]
+    time_per_unit: Option<f64>,
+}
+
+impl Cluster {
+    fn config(&self, seed: u64, measure: impl FnOnce() -> Result<f64>) -> Result<sim::Config> {
+        let mut config = sim::Config::new(self.nodes);
+        config.seed = seed;
+        config.workers_per_node = self.workers;
+        if let Some(servers) = self.servers {
+            config.servers = Servers::Apart(servers);
+        }
+        config.network.bandwidth_out = self.bandwidth;
+        config.network.bandwidth_in = self.bandwidth;
+        config.network.latency = self.latency;
+        config.budget = budget::meaning("--budget", self.budget, self.priority)?;
+        config.network.jitter = self.jitter;
+        config.seconds_per_unit = match self.time_per_unit {
+            Some(seconds) => seconds,
+            None => measure()?,
+        };
+        let straggler = |&(node, factor): &(u32, f64)| Straggler { node, factor };
+        config.faults.stragglers = self.straggler.iter().map(straggler).collect();
+        if let Some((per_second, seconds)) = self.pauses {
+            config.faults.pauses = Hazard { per_second, seconds };
+        }
+        config.validate().map_err(hemiola::Error::from)?;
+        Ok(config)
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.model {
+        Model::Mf(simulation) => simulate_mf(simulation),
+        Model::Lda(simulation) => simulate_lda(simulation),
+    }
+}
+
+fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
+    let Simulation { problem, cluster, outputs } = simulation;
+    outputs.check(&problem.inputs()?)?;
+    let workers = cluster.nodes * cluster.workers;
+    // The shape of a cluster does not change what the options mean, so one that costs nothing to make will do.
+    let config = problem.config(&Deployment::sim(cluster.nodes), workers)?;
+    let simulated = cluster.config(config.seed, || calibrate::seconds_per_rating(config.rank))?;
+    let (ratings, train, shape) = problem.read()?.into_ratings();
+    let work = mf::work(&config, train);
+    let course = Course { cluster, outputs, simulated, description: problem.description(&config), work };
+    let (trained, report) = course.observe(|deployment, observe| {
+        let data = Arranged::new(ratings, train, shape, workers, &config)?;
+        Ok(hemiola_models::mf::train::train(&config, deployment, data, observe)?)
+    })?;
+    let panel = mf::loss_panel(&trained.epochs, "virtual seconds", |epoch| epoch.seconds);
+    course.end(report, &trained.outcome, trained.epochs.last(), ("Simulated matrix factorisation", panel))
+}
+
+fn simulate_lda(simulation: &Simulation<lda::Problem>) -> Result<()> {
+    let Simulation { problem, cluster, outputs } = simulation;
+    outputs.check(&problem.inputs()?)?;
+    let config = problem.config(&Deployment::sim(cluster.nodes))?;
+    let corpus = problem.read()?.corpus;
+    let simulated = cluster.config(config.seed, || calibrate::seconds_per_word(&config, &corpus))?;
+    let work = Work { units: ("words", corpus.tokens()), epochs: config.epochs, may_stop_early: false };
+    let course = Course { cluster, outputs, simulated, description: problem.description(&config), work };
+    let (trained, report) = course
+        .observe(|deployment, observe| Ok(hemiola_models::lda::train::train(&config, deployment, &corpus, observe)?))?;
+    let panel = lda::likelihood_panel(&trained.epochs, "virtual seconds", |epoch| epoch.seconds);
+    course.end(report, &trained.outcome, trained.epochs.last(), ("Simulated topic model", panel))
+}
+
+/// A simulation of any model: how it is shown, reported, drawn and told of.
+struct Course<'a> {
+    cluster: &'a Cluster,
+    outputs: &'a Outputs,
+    simulated: sim::Config,
+    description: Value,
+    work: Work,
+}
+
+impl Course<'_> {
+    fn observe<E: Observed, T>(
+        &self,
+        train: impl FnOnce(&Deployment, &mut (dyn FnMut(&E) + Send)) -> Result<T>,
+    ) -> Result<(T, Report)> {
+        let Self { cluster, outputs, simulated, .. } = self;
+        let mut report = Report::create(outputs.report.as_deref())?;
+        let mut description = self.description.clone();
+        description["cluster"] = json!({
+            "nodes": cluster.nodes, "workers_per_node": cluster.workers, "servers": simulated.shards(),
+            "bandwidth_bytes_per_second": cluster.bandwidth, "latency_seconds": cluster.latency,
+            "budget": simulated.budget, "jitter_seconds": cluster.jitter,
+            "seconds_per_unit": simulated.seconds_per_unit,
+            "stragglers": cluster.straggler, "pauses": cluster.pauses,
+        });
+        report.line("start", &description)?;
+        if !outputs.quiet {
+            let (nodes, workers) = (cluster.nodes, cluster.workers);
+            let nanoseconds = simulated.seconds_per_unit * 1e9;
+            let unit = self.work.units.0.trim_end_matches('s');
+            say(&format!("simulating {nodes} nodes of {workers} workers, {nanoseconds:.1} ns a {unit}"));
+        }
+        let mut progress = Progress::new(outputs.quiet, &self.work);
+        let mut unwritten = None;
+        let trained = train(&Deployment::Sim(simulated.clone()), &mut |epoch: &E| {
+            progress.epoch(epoch);
+            if let Err(error) = report.line("evaluation", epoch) {
+                unwritten.get_or_insert(error);
+            }
+        });
+        progress.end();
+        let trained = trained?;
+        unwritten.map_or(Ok(()), Err)?;
+        Ok((trained, report))
+    }
+
+    fn end(
+        &self,
+        mut report: Report,
+        outcome: &Outcome,
+        last: Option<&impl Observed>,
+        (title, panel): (&str, Panel),
+    ) -> Result<()> {
+        report.line("summary", &report::summary(outcome))?;
+        if let Some(path) = &self.outputs.plot {
+            plot::write(path, title, &[panel, plot::staleness_panel(&outcome.histogram)])?;
+        }
+        let mut out = stdout().lock();
+        if let Some(last) = last {
+            let (time, epochs) = (span(last.seconds()), last.number());
+            writeln!(out, "virtual time   {time} for {epochs} epochs, {}", last.figures())?;
+        }
+        let sent: u64 = outcome.splits.iter().map(|split| split.bytes_sent).sum();
+        writeln!(out, "traffic        {:.1} MB sent", sent as f64 / 1e6)?;
+        report::tell(&mut out, outcome)?;
+        Ok(())
+    }
+}
+
+impl Outputs {
+    fn check(&self, inputs: &[(&'static str, &Path)]) -> Result<()> {
+        let report = self.report.iter().map(|path| ("--report", path.as_path()));
+        let plot = self.plot.iter().map(|path| ("--plot", path.as_path()));
+        let files: Vec<_> = report.chain(plot).collect();
+        outputs::check_distinct(inputs, &files)?;
+        self.plot.iter().try_for_each(|path| plot::check_extension(path))?;
+        files.iter().try_for_each(|(_, path)| outputs::check_writable(path))
+    }
+}

@@ -1,0 +1,35 @@
+//! `hemiola train`: one subcommand per model.
+
+mod held_out;
+pub(crate) mod job;
+pub(crate) mod lda;
+pub(crate) mod mf;
+mod mlr;
+mod saving;
+
+use clap::{Args, Subcommand};
+
+/// What to train.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    model: Model,
+}
+
+#[derive(Subcommand)]
+enum Model {
+    /// Factorise ratings, to predict those that are missing
+    Mf(Box<mf::Arguments>),
+    /// Find the topics of documents
+    Lda(Box<lda::Arguments>),
+    /// Learn to tell classes apart, by softmax regression
+    Mlr(Box<mlr::Arguments>),
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    match arguments.model {
+        Model::Mf(arguments) => mf::run(&arguments),
+        Model::Lda(arguments) => lda::run(&arguments),
+        Model::Mlr(arguments) => mlr::run(&arguments),
+    }
+}

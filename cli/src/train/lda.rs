@@ -1,0 +1,335 @@
+//! `hemiola train lda`: finds the topics of documents.
+
+use super::held_out::HeldOut;
+use super::job::{Job, Outputs, quoted};
+use crate::documents::DocumentOptions;
+use crate::failure::usage;
+use crate::plot::{Curve, Panel};
+use crate::progress::{Observed, Work, span};
+use crate::{consistency, deploy, interrupt, numbers, report};
+use anyhow::{Result, anyhow};
+use clap::{Args, ValueEnum};
+use hemiola::{Consistency, Deployment, Outcome};
+use hemiola_models::corpus::{Corpus, Pruning, Reading, StopWords};
+use hemiola_models::lda::Sampler;
+use hemiola_models::lda::model::{self, LdaModel};
+use hemiola_models::lda::train::{Config, Epoch, train};
+use serde_json::{Value, json};
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  hemiola train lda docword.kos.txt.gz --vocabulary vocab.kos.txt.gz --topics 50
+  hemiola train lda articles.txt --min-documents 5 --max-share 0.5 --holdout 0.1
+  hemiola train lda ap.dat --vocabulary vocab.txt --topics 1000 --sampler mh
+
+DATA is UCI bag-of-words, lda-c, or text with a document on every line. Files may
+be compressed by gzip, and '-' is standard input.";
+
+/// Find the topics of documents.
+#[derive(Args)]
+#[command(after_help = format!("{}\n\n{EXAMPLES}", consistency::MEANING))]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    problem: Problem,
+    #[command(flatten)]
+    deployment: deploy::Options,
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+/// What to train on and how, wherever that happens.
+#[derive(Args)]
+pub(crate) struct Problem {
+    /// Files of documents
+    #[arg(required = true, value_name = "DATA")]
+    pub(crate) data: Vec<PathBuf>,
+    #[command(flatten)]
+    documents: Documents,
+    #[command(flatten)]
+    held_out: HeldOut,
+    #[command(flatten)]
+    model: ModelOptions,
+    #[command(flatten)]
+    pub(crate) consistency: consistency::Options,
+    /// Into how many clocks an epoch is cut [default: 1; between processes or nodes 4]
+    #[arg(long, value_name = "N", value_parser = numbers::count, help_heading = "Consistency",
+        allow_negative_numbers = true)]
+    clocks_per_epoch: Option<u32>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Documents")]
+struct Documents {
+    #[command(flatten)]
+    reading: DocumentOptions,
+    /// Leave out the words of this file, one a line; 'none' leaves out none [default: the usual ones of English, in text]
+    #[arg(long, value_name = "FILE")]
+    stop_words: Option<PathBuf>,
+    /// Leave out words that are in fewer documents
+    #[arg(long, value_name = "N", value_parser = numbers::whole, default_value = "1", allow_negative_numbers = true)]
+    min_documents: u32,
+    /// Leave out words that are in a larger part of the documents
+    #[arg(long, value_name = "PART", value_parser = numbers::share, default_value = "1", allow_negative_numbers = true)]
+    max_share: f64,
+    /// Keep only so many words, those that occur most often
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
+    max_words: Option<u32>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Model and training")]
+struct ModelOptions {
+    /// Number of topics
+    #[arg(long, value_name = "K", value_parser = numbers::count, default_value = "100", allow_negative_numbers = true)]
+    topics: u32,
+    /// What every topic of a document has before any word is read: the smaller, the fewer topics a document has
+    #[arg(long, value_parser = numbers::positive, default_value = "0.1", allow_negative_numbers = true)]
+    alpha: f32,
+    /// What every word of a topic has before any word is read: the smaller, the fewer words a topic has
+    #[arg(long, value_parser = numbers::positive, default_value = "0.01", allow_negative_numbers = true)]
+    beta: f32,
+    /// How topics are drawn: by SparseLDA's buckets, or by Metropolis-Hastings in a time that does not grow with K
+    #[arg(long, value_enum, value_name = "SAMPLER", default_value = "auto")]
+    sampler: SamplerName,
+    /// Begin with this part of the documents, and ever more of them before the first epoch: faster, a little less good
+    #[arg(long, value_name = "PART", value_parser = numbers::share, default_value = "1", allow_negative_numbers = true)]
+    begin_with: f64,
+    /// Passes over the documents
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "100", allow_negative_numbers = true)]
+    epochs: u32,
+    /// Compute the training likelihood after every so many epochs
+    #[arg(long, value_name = "EPOCHS", value_parser = numbers::count, default_value = "10", allow_negative_numbers = true)]
+    evaluate_every: u32,
+    /// Fixes everything that is drawn at random
+    #[arg(long, value_parser = numbers::seed, default_value = "1", allow_negative_numbers = true)]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SamplerName {
+    /// Whichever is sooner at the same likelihood for such documents
+    Auto,
+    Sparse,
+    Mh,
+}
+
+/// Trains as the command line says.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let Arguments { problem, deployment, outputs } = arguments;
+    let place = deployment.meaning(problem.consistency.meaning()?)?;
+    let config = problem.config(&place.deployment)?;
+    let job = Job::new(place, outputs, &problem.data[0], problem.description(&config));
+    if !deploy::is_child() {
+        job.check(&problem.inputs()?)?;
+        interrupt::install()?;
+    }
+    let data = problem.read()?;
+    let finished = train_and_save(&job, &config, data)?;
+    if !job.quiet {
+        finished.tell(&job.out)?;
+    }
+    Ok(())
+}
+
+impl Problem {
+    /// What the options say together.
+    ///
+    /// # Errors
+    /// If they contradict one another.
+    pub(crate) fn config(&self, deployment: &Deployment) -> Result<Config> {
+        let model = &self.model;
+        let consistency = self.consistency.meaning()?;
+        if matches!(consistency, Consistency::Vap { .. }) {
+            return Err(usage("--consistency vap cannot bound counts; give bsp, ssp, essp or async"));
+        }
+        if self.consistency.precision(deployment)? != hemiola::Precision::F32 {
+            return Err(usage("--wire would round counts; topic models need --wire f32"));
+        }
+        let usual_clocks = if matches!(deployment, Deployment::Threads { .. }) { 1 } else { 4 };
+        let clocks_per_epoch = self.clocks_per_epoch.unwrap_or(usual_clocks);
+        if model.epochs.checked_mul(clocks_per_epoch).is_none() {
+            return Err(usage("--epochs times --clocks-per-epoch are more clocks than can be counted; give fewer"));
+        }
+        Ok(Config {
+            topics: model.topics as usize,
+            alpha: model.alpha,
+            beta: model.beta,
+            sampler: match model.sampler {
+                SamplerName::Auto => Sampler::Auto,
+                SamplerName::Sparse => Sampler::Sparse,
+                SamplerName::Mh => Sampler::MetropolisHastings,
+            },
+            epochs: model.epochs,
+            begin_with: model.begin_with as f32,
+            clocks_per_epoch,
+            consistency,
+            evaluate_every: model.evaluate_every,
+            seed: model.seed,
+            ..Config::default()
+        })
+    }
+
+    /// The files to read, each with what the user calls it.
+    ///
+    /// # Errors
+    /// If standard input would be read twice.
+    pub(crate) fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
+        let data = self.data.iter().map(|path| ("DATA", path.as_path()));
+        let test = self.held_out.test.iter().map(|path| ("--test", path.as_path()));
+        let vocabulary = self.documents.reading.vocabulary().into_iter().map(|path| ("--vocabulary", path));
+        let inputs: Vec<_> = data.chain(test).chain(vocabulary).collect();
+        if inputs.iter().filter(|(_, path)| *path == Path::new("-")).count() > 1 {
+            return Err(usage("standard input can be read only once; give '-' once"));
+        }
+        Ok(inputs)
+    }
+
+    /// What a report says first, but for where the job runs.
+    pub(crate) fn description(&self, config: &Config) -> Value {
+        json!({ "model": "lda", "data": self.data, "held_out": self.held_out.description(None), "config": config })
+    }
+
+    /// Reads the documents and holds some out.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or nothing is left to train on.
+    pub(crate) fn read(&self) -> Result<Data> {
+        let how = self.documents.reading();
+        let corpus = Corpus::read(&self.data, &how)?;
+        if let Some(file) = &self.held_out.test {
+            let (test, _) = Corpus::read_known(&[file], &how, &corpus.vocabulary)?;
+            return Ok(Data { corpus, test: Some(test) });
+        }
+        let Some(rule) = self.held_out.rule(None, self.model.seed) else {
+            return Ok(Data { corpus, test: None });
+        };
+        let count = corpus.documents();
+        let (corpus, test) = corpus.split(rule).map_err(|_| {
+            anyhow!(
+                "{}: too few documents ({count}) to train on some and hold out others; give more, or hold out none",
+                self.data[0].display()
+            )
+        })?;
+        Ok(Data { corpus, test: Some(test) })
+    }
+}
+
+impl Documents {
+    fn reading(&self) -> Reading {
+        let stop_words = match &self.stop_words {
+            None => StopWords::EnglishInText,
+            Some(file) if file == Path::new("none") => StopWords::None,
+            Some(file) => StopWords::File(file.clone()),
+        };
+        let pruning = Pruning {
+            stop_words,
+            least_documents: self.min_documents as usize,
+            greatest_share: self.max_share,
+            most_words: self.max_words.map(|words| words as usize),
+        };
+        Reading { pruning, ..self.reading.reading() }
+    }
+}
+
+/// Documents to train on, and others to judge the model by.
+pub(crate) struct Data {
+    pub(crate) corpus: Corpus,
+    test: Option<Corpus>,
+}
+
+/// What is left to tell of a training.
+struct Finished {
+    outcome: Outcome,
+    epochs: Vec<Epoch>,
+    model: LdaModel,
+    held_out: Option<model::HeldOut>,
+}
+
+fn train_and_save(job: &Job, config: &Config, data: Data) -> Result<Finished> {
+    let Data { corpus, test } = data;
+    let counts = json!({ "train": corpus.documents(), "test": test.as_ref().map(Corpus::documents),
+        "tokens": corpus.tokens(), "words": corpus.vocabulary.len() });
+    let work = Work { units: ("words", corpus.tokens()), epochs: config.epochs, may_stop_early: false };
+    let (trained, report) =
+        job.observe(("documents", counts), &work, |observe| Ok(train(config, &job.deployment, &corpus, observe)?))?;
+    let mut model = LdaModel {
+        vocabulary: corpus.vocabulary,
+        alpha: vec![config.alpha; config.topics],
+        beta: config.beta,
+        word_topic: trained.word_topics.iter().map(|&count| count as f32).collect(),
+        config: serde_json::to_value(config)?,
+        metrics: Value::Null,
+    };
+    let held_out = test.map(|test| model.held_out(&test)).filter(|held_out| held_out.tokens > 0);
+    model.metrics = json!({
+        "epochs": trained.epochs.last().map(|epoch| epoch.epoch),
+        "train_log_likelihood": trained.epochs.last().and_then(|epoch| epoch.objective),
+        "test_log_likelihood": held_out.as_ref().map(|held_out| held_out.log_likelihood),
+    });
+    let panel = likelihood_panel(&trained.epochs, "epoch", |epoch| f64::from(epoch.epoch));
+    job.leave(report, &trained.outcome, &model.metrics, ("Topics", panel), |path| Ok(model.save(path)?))?;
+    Ok(Finished { outcome: trained.outcome, epochs: trained.epochs, model, held_out })
+}
+
+impl Observed for Epoch {
+    fn number(&self) -> u32 {
+        self.epoch
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    fn figures(&self) -> String {
+        let moved = 100.0 * self.moved;
+        match self.objective {
+            Some(likelihood) => format!("log-likelihood {likelihood:.4} a word, {moved:.0} % moved"),
+            None => format!("{moved:.0} % moved"),
+        }
+    }
+}
+
+/// The training likelihood over the epochs, or over what `x` says of them.
+pub(crate) fn likelihood_panel(epochs: &[Epoch], x_name: &str, x: impl Fn(&Epoch) -> f64) -> Panel {
+    let points = epochs.iter().filter_map(|epoch| Some((x(epoch), epoch.objective?))).collect();
+    let curves = vec![Curve { name: "training".to_owned(), points }];
+    Panel::Curves {
+        title: "Likelihood".to_owned(),
+        x: x_name.to_owned(),
+        y: "log-likelihood a word".to_owned(),
+        curves,
+    }
+}
+
+/// So many topics are shown when training ends.
+const TOPICS_SHOWN: usize = 5;
+
+impl Finished {
+    fn tell(&self, path: &Path) -> Result<()> {
+        let mut out = stdout().lock();
+        let last = self.epochs.last();
+        let (epochs, seconds) = last.map_or((0, 0.0), |epoch| (epoch.epoch, epoch.seconds));
+        let spent = format!("after {epochs} epochs and {} of training", span(seconds));
+        if let Some(likelihood) = last.and_then(|epoch| epoch.objective) {
+            writeln!(out, "log-likelihood {likelihood:.4} a word {spent}")?;
+        }
+        if let Some(held_out) = &self.held_out {
+            let (likelihood, perplexity) = (held_out.log_likelihood, held_out.perplexity());
+            writeln!(out, "held out       {likelihood:.4} a word, perplexity {perplexity:.1}")?;
+        }
+        let shares = self.model.topic_shares();
+        let mut topics: Vec<usize> = (0..shares.len()).collect();
+        topics.sort_by(|&one, &other| shares[other].total_cmp(&shares[one]));
+        for &topic in topics.iter().take(TOPICS_SHOWN) {
+            let words = self.model.top_words(topic, 8);
+            let words: Vec<&str> = words.iter().map(|(word, _)| self.model.vocabulary.name(*word)).collect();
+            writeln!(out, "{:<14} {:.1} % {}", format!("topic {topic}"), 100.0 * shares[topic], words.join(" "))?;
+        }
+        report::tell(&mut out, &self.outcome)?;
+        writeln!(out, "model          {}", path.display())?;
+        writeln!(out, "next           hemiola topics {}", quoted(&path.display().to_string()))?;
+        Ok(())
+    }
+}

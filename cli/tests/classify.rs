@@ -1,0 +1,91 @@
+//! `hemiola eval` and `hemiola predict` with a softmax regression.
+
+use hemiola_models::Names;
+use hemiola_models::mlr::model::MlrModel;
+use serde_json::json;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs the program in `folder`; its exit code, and what it printed.
+fn hemiola(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_hemiola")).current_dir(folder).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_classifier_is_judged_and_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let mut classes = Names::default();
+    ["no", "yes"].iter().for_each(|name| assert!(classes.intern(name).is_ok()));
+    // One feature speaks for yes, the other for no; so does the bias.
+    let weights = [-2.0, 2.0, 2.0, -2.0, 0.5, -0.5];
+    MlrModel::new(classes, &weights, json!({}), json!({})).save(&folder.path().join("m.model")).unwrap();
+    write("good.csv", "a,b,label\n1,0,yes\n0,1,no\n0,0,yes\n2,1,yes\n");
+    write("other.csv", "1,0,maybe\n");
+    write("wide.csv", "1,0,3,yes\n");
+
+    let (code, out, _) = hemiola(folder.path(), &["eval", "m.model", "good.csv", "--json"]);
+    assert_eq!(code, Some(0));
+    let line: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&line["accuracy"], &line["examples"]), (&json!(0.75), &json!(4)));
+    assert_eq!(line["confusion"], json!([[1, 0], [1, 2]]));
+    let (code, out, _) = hemiola(folder.path(), &["eval", "m.model", "good.csv"]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("accuracy  0.7500\n") && out.contains("yes,1.0000,0.6667,1,2\n"), "{out}");
+    assert_eq!(hemiola(folder.path(), &["predict", "m.model", "good.csv"]).1, "yes\nno\nno\nyes\n");
+    write("bare.csv", "1,0\n0,1\n");
+    assert_eq!(hemiola(folder.path(), &["predict", "m.model", "bare.csv", "--label", "none"]).1, "yes\nno\n");
+    let shares = hemiola(folder.path(), &["predict", "m.model", "good.csv", "--probabilities"]).1;
+    assert!(shares.starts_with("class,no,yes\nyes,0.047426,0.952574\n"), "{shares}");
+
+    for (arguments, sentence) in [
+        (&["eval", "m.model", "other.csv"][..], "other.csv:1: class 'maybe' does not occur in what was trained on"),
+        (&["eval", "m.model", "wide.csv"], "wide.csv: the examples have 3 features; expected 2, as the model has"),
+        (&["predict", "m.model", "wide.csv"], "wide.csv: the examples have 3 features; expected 2, as the model has"),
+        (
+            &["predict", "m.model", "bare.csv"],
+            "bare.csv: the examples have 1 features; expected 2, as the model has; give --label none if no column is a label",
+        ),
+        (&["eval", "m.model", "none"], "none: cannot be read: No such file or directory (os error 2)"),
+    ] {
+        let (code, _, error) = hemiola(folder.path(), arguments);
+        assert_eq!((code, error), (Some(1), format!("hemiola: {sentence}\n")), "{arguments:?}");
+    }
+}
+
+/// Examples of three classes in two features, apart but for noise.
+fn flowers() -> String {
+    let mut text = String::from("width,height,species\n");
+    for i in 0..240u32 {
+        let noise = |salt: u32| f64::from((i * 2654435 + salt * 40503) % 1000) / 1000.0 - 0.5;
+        let (x, y, name) = [(0.0, 0.0, "iris"), (2.0, 0.0, "rose"), (0.0, 2.0, "tulip")][i as usize % 3];
+        text.push_str(&format!("{:.3},{:.3},{name}\n", x + noise(1), y + noise(2)));
+    }
+    text
+}
+
+#[test]
+fn classes_are_learnt_alike_on_every_driver_and_after_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(path.join("flowers.csv"), flowers()).unwrap();
+    let run = |arguments: &str| {
+        let (code, said, error) = hemiola(path, &arguments.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(code, Some(0), "{arguments}: {error}");
+        said
+    };
+    let common = "train mlr flowers.csv --label species --holdout-every 4 --clocks-per-epoch 3";
+    let said = run(&format!("{common} --epochs 8 --workers 2 --report run.jsonl --plot run.svg --out threads.model"));
+    assert!(said.contains("held out       100.00 % right") && said.contains("hemiola eval threads.model"), "{said}");
+    assert!(std::fs::read_to_string(path.join("run.svg")).unwrap().contains("log loss"));
+    let bsp = format!("{common} --consistency bsp --quiet");
+    let weights = |model: &str| std::fs::read(path.join(model).join("weights.safetensors")).unwrap();
+    run(&format!("{bsp} --epochs 8 --workers 2 --out bsp.model"));
+    run(&format!("{bsp} --epochs 8 --processes 2 --workers 1 --servers 2 --out tcp.model"));
+    assert!(weights("bsp.model") == weights("tcp.model"));
+    run(&format!("{bsp} --epochs 4 --workers 2 --checkpoint saved --checkpoint-every 2 --out half.model"));
+    run(&format!("{bsp} --epochs 8 --processes 2 --workers 1 --resume saved --out resumed.model"));
+    assert!(weights("bsp.model") == weights("resumed.model") && weights("bsp.model") != weights("half.model"));
+}
