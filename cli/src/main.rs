@@ -23,6 +23,7 @@ mod report;
 mod reproduce;
 mod simulate;
 mod topics;
+mod topology;
 mod train;
 
 use clap::{Parser, Subcommand};
@@ -63,6 +64,8 @@ enum Command {
     Simulate(simulate::Arguments),
     /// Make figures of the papers again
     Reproduce(reproduce::Arguments),
+    /// Find who should send to whom when machines broadcast to only a few others
+    Topology(topology::Arguments),
     /// Look at the checkpoints of a training
     Checkpoint(checkpoint::Arguments),
     /// Measure how long this machine takes for one rating
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Topology(arguments) => topology::run(&arguments),
         Command::Checkpoint(arguments) => checkpoint::run(&arguments),
         Command::Calibrate(arguments) => calibrate::run(&arguments),
     });

@@ -16,6 +16,14 @@ pub(crate) fn team(text: &str) -> Result<u32, Unexpected> {
         .ok_or(Unexpected("a whole number between 1 and 1024"))
 }
 
+/// How many machines of a network.
+pub(crate) fn machines(text: &str) -> Result<u32, Unexpected> {
+    text.parse()
+        .ok()
+        .filter(|number| (2..=4096).contains(number))
+        .ok_or(Unexpected("a whole number between 2 and 4096"))
+}
+
 /// A whole number of 0 or more.
 pub(crate) fn whole(text: &str) -> Result<u32, Unexpected> {
     text.parse().map_err(|_| Unexpected("a whole number of 0 or more"))

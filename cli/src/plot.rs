@@ -34,6 +34,11 @@ pub(crate) enum Panel {
         /// Where each bar stands, and its height.
         bars: Vec<(i64, f64)>,
     },
+    /// Nodes in a circle with arrows between them.
+    Network {
+        /// The nodes that each node points to.
+        receivers: Vec<Vec<u32>>,
+    },
 }
 
 /// A line, and its name in the legend.
@@ -151,6 +156,7 @@ where
         match panel {
             Panel::Curves { title, x, y, curves } => draw_curves(part, scale, [title, x, y], curves)?,
             Panel::Bars { title, x, y, bars } => draw_bars(part, scale, [title, x, y], bars)?,
+            Panel::Network { receivers } => draw_network(part, scale, receivers)?,
         }
     }
     area.present()?;
@@ -246,6 +252,51 @@ where
         Rectangle::new([(at - 0.4, 0.0), (at + 0.4, height)], COLOURS[0].filled())
     };
     chart.draw_series(bars.iter().map(bar))?;
+    Ok(())
+}
+
+/// Arrows end at the rim of a node; those of one node have its colour.
+fn draw_network<B: DrawingBackend>(
+    area: &DrawingArea<B, plotters::coord::Shift>,
+    scale: f64,
+    receivers: &[Vec<u32>],
+) -> Result<()>
+where
+    B::ErrorType: 'static,
+{
+    let (width, height) = area.dim_in_pixel();
+    let middle = (f64::from(width) / 2.0, f64::from(height) / 2.0);
+    // Two neighbours on the circle do not touch.
+    let circle = f64::from(width.min(height)) / 2.0 - 24.0 * scale;
+    let radius = (circle * std::f64::consts::PI / receivers.len() as f64 * 0.7).min(13.0 * scale);
+    let place = |node: usize| {
+        let angle = std::f64::consts::TAU * node as f64 / receivers.len() as f64;
+        (middle.0 + circle * angle.sin(), middle.1 - circle * angle.cos())
+    };
+    let pixel = |(x, y): (f64, f64)| (x.round() as i32, y.round() as i32);
+    for ((node, receivers), colour) in receivers.iter().enumerate().zip(COLOURS.iter().cycle()) {
+        for to in receivers {
+            let (from, to) = (place(node), place(*to as usize));
+            let length = (to.0 - from.0).hypot(to.1 - from.1);
+            let (x, y) = ((to.0 - from.0) / length, (to.1 - from.1) / length);
+            let tip = (to.0 - radius * x, to.1 - radius * y);
+            let head = radius.min(8.0 * scale);
+            let back = (tip.0 - head * x, tip.1 - head * y);
+            let wing = |side: f64| pixel((back.0 - side * head * 0.4 * y, back.1 + side * head * 0.4 * x));
+            let style = colour.mix(0.7);
+            area.draw(&PathElement::new([pixel(from), pixel(back)], style.stroke_width(scale as u32)))?;
+            area.draw(&Polygon::new([pixel(tip), wing(1.0), wing(-1.0)], style.filled()))?;
+        }
+    }
+    let centred = plotters::style::text_anchor::Pos::new(
+        plotters::style::text_anchor::HPos::Center,
+        plotters::style::text_anchor::VPos::Center,
+    );
+    let label = (FONT, radius).into_font().color(&WHITE).pos(centred);
+    for (node, colour) in (0..receivers.len()).zip(COLOURS.iter().cycle()) {
+        area.draw(&Circle::new(pixel(place(node)), radius as i32, colour.filled()))?;
+        area.draw(&Text::new(node.to_string(), pixel(place(node)), label.clone()))?;
+    }
     Ok(())
 }
 

@@ -723,6 +723,14 @@ const CASES: &[Case] = &[
         2,
         "unrecognized subcommand 'words'; tip: a similar subcommand exists: 'corpus'; see 'hemiola generate --help'",
     ),
+    ("topology --nodes 1", 2, "invalid value '1' for '--nodes <P>': expected a whole number between 2 and 4096"),
+    ("topology --nodes 4 --fanout 4", 2, "--fanout 4: 4 machines have 3 others each; expected a number from 1 to 3"),
+    ("topology --nodes 4 --fanout 0", 2, "invalid value '0' for '--fanout <Q>': expected a whole number of 1 or more"),
+    (
+        "topology --nodes 4 --fanout 2 --plot drawing.pdf",
+        2,
+        "--plot drawing.pdf: expected a name that ends in .svg or .png",
+    ),
     ("calibrate --rank 0", 2, "invalid value '0' for '--rank <N>': expected a whole number between 1 and 4096"),
     ("demo --seed x", 2, "invalid value 'x' for '--seed <SEED>': expected a whole number of 0 or more"),
 ];

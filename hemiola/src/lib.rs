@@ -30,6 +30,7 @@ mod host;
 pub mod sim;
 pub mod tcp;
 mod threads;
+mod topology;
 mod worker;
 
 pub use deployment::{
@@ -44,4 +45,5 @@ pub use hemiola_core::{
     Budget, ClientId, Clock, Consistency, Event, Init, Job, Lease, Placement, Precision, Priority, Row, RowKind,
     RowType, Rows, ShardId, StalenessHistogram, TableId, TableSchema, Values, WorkerId,
 };
+pub use topology::Topology;
 pub use worker::Worker;
