@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     writeln!(
         out,
         "  held-out RMSE {:.4}; the noise in the ratings alone is {floor:.4}",
-        last.test_rmse.unwrap_or(f64::NAN)
+        last.quality.test_rmse.unwrap_or(f64::NAN)
     )?;
     let model = &finished.model;
     // Whoever is hardest to please: for many others the best items all reach five stars.

@@ -160,8 +160,8 @@ fn run_tables(options: &Options, ratings: Vec<Rating>, train: usize) -> Result<(
         println!(
             "epoch {:2}  train {:.4}  test {:.4}  {:.1} M ratings/s  {:.4} s  total {:.3} s, processor {:.2}",
             epoch.epoch,
-            epoch.objective.sqrt(),
-            epoch.test_rmse.unwrap_or(f64::NAN),
+            epoch.quality.objective.sqrt(),
+            epoch.quality.test_rmse.unwrap_or(f64::NAN),
             train as f64 / (epoch.seconds - before) / 1e6,
             epoch.seconds - before,
             epoch.seconds,

@@ -46,10 +46,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (config, workers) = (config(&options), options.get("workers", 1));
     let data = Arranged::new(&examples, Some(&examples), workers, &config)?;
     let trained = train(&config, &Deployment::threads(workers), &data, |epoch| {
-        let objective = epoch.test_loss.map(|loss| loss + epoch.penalty);
-        let error = epoch.test_accuracy.map(|accuracy| 1.0 - accuracy);
+        let objective = epoch.quality.test_loss.map(|loss| loss + epoch.quality.penalty);
+        let error = epoch.quality.test_accuracy.map(|accuracy| 1.0 - accuracy);
         let line = json!({ "epoch": epoch.epoch, "seconds": epoch.seconds, "objective": objective,
-            "train_error": error, "met": epoch.objective });
+            "train_error": error, "met": epoch.quality.objective });
         println!("{line}");
     })?;
     if let Some(test) = options.files.get(1) {

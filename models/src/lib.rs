@@ -1,6 +1,7 @@
 //! Data readers, kernels and estimators, one file or folder per model.
 
 pub mod corpus;
+mod epoch;
 pub mod examples;
 mod fields;
 pub mod generate;
@@ -17,6 +18,7 @@ pub mod reproduce;
 pub mod resume;
 mod step_size;
 
+pub use epoch::Epoch;
 pub use fields::{OpenQuote, Separator};
 pub use hold_out::{HoldOut, SplitError};
 pub use line_blocks::LinesError;

@@ -1,5 +1,6 @@
 //! What a worker hands in at a checkpoint, and what must be the same in a run that goes on.
 
+use crate::epoch::Course;
 use hemiola::checkpoint::Checkpoints;
 use hemiola::{Deployment, Error, Observer, Outcome, Program, TableSchema, run_observed, run_saved};
 use thiserror::Error as ThisError;
@@ -11,10 +12,8 @@ pub(crate) struct Progress {
     pub(crate) epochs: u32,
     /// What the worker has to report of the last one.
     pub(crate) met: f64,
-    pub(crate) train_seconds: f64,
-    /// The lowest held-out error up to the epoch before, and how many epochs ago that was.
-    pub(crate) best: f64,
-    pub(crate) since_best: u32,
+    /// What is known of the epochs before the last, and how long all took.
+    pub(crate) course: Course,
 }
 
 /// Why a training cannot go on from a checkpoint, or cannot be saved as asked.
@@ -35,8 +34,9 @@ impl Progress {
     pub(crate) fn to_bytes(self) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];
         bytes[..4].copy_from_slice(&self.epochs.to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.since_best.to_le_bytes());
-        for (at, number) in [(8, self.met), (16, self.train_seconds), (24, self.best)] {
+        let Course { train_seconds, best, since_best } = self.course;
+        bytes[4..8].copy_from_slice(&since_best.to_le_bytes());
+        for (at, number) in [(8, self.met), (16, train_seconds), (24, best)] {
             bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
         }
         bytes
@@ -61,7 +61,8 @@ impl Progress {
             part.copy_from_slice(bytes);
             behind = others;
         }
-        Ok(Self { epochs: whole(0), since_best: whole(4), met: number(8), train_seconds: number(16), best: number(24) })
+        let course = Course { since_best: whole(4), train_seconds: number(16), best: number(24) };
+        Ok(Self { epochs: whole(0), met: number(8), course })
     }
 }
 
@@ -113,8 +114,8 @@ mod tests {
 
     #[test]
     fn what_is_handed_in_is_what_comes_back_to_the_bit() {
-        let progress =
-            Progress { epochs: 7, met: 0.1 + 0.2, train_seconds: 1e-300, best: f64::INFINITY, since_best: 2 };
+        let course = Course { train_seconds: 1e-300, best: f64::INFINITY, since_best: 2 };
+        let progress = Progress { epochs: 7, met: 0.1 + 0.2, course };
         let rows = [1.0f32, -0.0, f32::MIN_POSITIVE];
         let state = [&progress.to_bytes()[..], bytemuck::cast_slice(&rows)].concat();
         let restore = |state: &[u8], epochs| {

@@ -137,7 +137,7 @@ fn stale_training_learns_too() {
     ] {
         let config = Config { consistency, ..config() };
         let epochs = train_with(&config, &Deployment::threads(WORKERS)).epochs;
-        let rmse: Vec<f64> = epochs.iter().map(|epoch| epoch.test_rmse.expect("held out")).collect();
+        let rmse: Vec<f64> = epochs.iter().map(|epoch| epoch.quality.test_rmse.expect("held out")).collect();
         assert_eq!(rmse.len(), 4);
         assert!(rmse[3] < 0.99 * rmse[0] || rmse[3] < 0.8, "{consistency:?}: {rmse:?}");
     }

@@ -119,7 +119,7 @@ fn sequential(config: &Config) -> Vec<f32> {
 #[test]
 fn bsp_on_threads_gives_the_bits_of_the_sequential_program() {
     let trained = train_with(&config(), &Deployment::threads(WORKERS));
-    let accuracy: Vec<f64> = trained.epochs.iter().filter_map(|epoch| epoch.test_accuracy).collect();
+    let accuracy: Vec<f64> = trained.epochs.iter().filter_map(|epoch| epoch.quality.test_accuracy).collect();
     assert!(accuracy.len() == 4 && accuracy[3] > 0.8, "something was learnt: {accuracy:?}");
     assert_eq!(trained.weights, sequential(&config()));
 }
@@ -130,7 +130,7 @@ fn bsp_in_the_simulator_gives_the_bits_of_the_threads() {
     let simulated = train_with(&config(), &Deployment::Sim(cluster));
     let threads = train_with(&config(), &Deployment::threads(WORKERS));
     assert_eq!(simulated.weights, threads.weights);
-    let losses = |trained: &Trained| trained.epochs.iter().map(|epoch| epoch.test_loss).collect::<Vec<_>>();
+    let losses = |trained: &Trained| trained.epochs.iter().map(|epoch| epoch.quality.test_loss).collect::<Vec<_>>();
     assert_eq!(losses(&simulated), losses(&threads));
 }
 
@@ -154,7 +154,7 @@ fn every_consistency_model_and_step_size_learns() {
         for deployment in [Deployment::threads(WORKERS), Deployment::sim(WORKERS)] {
             let epochs = train_with(&config, &deployment).epochs;
             let last = epochs.last().expect("epochs");
-            assert!(last.test_accuracy.expect("held out") > 0.5, "{consistency:?}, {step:?}: {last:?}");
+            assert!(last.quality.test_accuracy.expect("held out") > 0.5, "{consistency:?}, {step:?}: {last:?}");
         }
     }
 }
@@ -180,10 +180,10 @@ fn a_model_is_kept_and_predicts_as_it_was_trained() {
     let model = MlrModel::new(set.classes.clone(), &trained.weights, json!({ "epochs": 4 }), json!({}));
     let evaluation = model.evaluate(&set);
     let last = trained.epochs.last().unwrap();
-    assert!((evaluation.loss() - last.test_loss.unwrap()).abs() < 1e-6, "{} {last:?}", evaluation.loss());
-    assert!((evaluation.accuracy() - last.test_accuracy.unwrap()).abs() < 0.01);
+    assert!((evaluation.loss() - last.quality.test_loss.unwrap()).abs() < 1e-6, "{} {last:?}", evaluation.loss());
+    assert!((evaluation.accuracy() - last.quality.test_accuracy.unwrap()).abs() < 0.01);
     let squares: f64 = (0..model.features()).flat_map(|f| model.weights(f)).map(|w| f64::from(*w).powi(2)).sum();
-    assert!((last.penalty - 0.5e-3 * squares).abs() < 1e-9);
+    assert!((last.quality.penalty - 0.5e-3 * squares).abs() < 1e-9);
 
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("m.model");

@@ -353,8 +353,8 @@ impl Observed for Epoch {
     }
 
     fn figures(&self) -> String {
-        let held_out = self.test_rmse.map_or(String::new(), |rmse| format!(", held-out RMSE {rmse:.4}"));
-        format!("loss {:.4}{held_out}", self.objective)
+        let held_out = self.quality.test_rmse.map_or(String::new(), |rmse| format!(", held-out RMSE {rmse:.4}"));
+        format!("loss {:.4}{held_out}", self.quality.objective)
     }
 }
 
@@ -363,8 +363,8 @@ fn metrics(epochs: &[Epoch]) -> Value {
     let last = epochs.last();
     json!({
         "epochs": last.map(|epoch| epoch.epoch),
-        "train_rmse": last.map(|epoch| epoch.objective.sqrt()),
-        "test_rmse": last.and_then(|epoch| epoch.test_rmse),
+        "train_rmse": last.map(|epoch| epoch.quality.objective.sqrt()),
+        "test_rmse": last.and_then(|epoch| epoch.quality.test_rmse),
     })
 }
 
@@ -374,9 +374,9 @@ pub(crate) fn loss_panel(epochs: &[Epoch], x_name: &str, x: impl Fn(&Epoch) -> f
         name: name.to_owned(),
         points: epochs.iter().filter_map(|epoch| Some((x(epoch), value(epoch)?))).collect(),
     };
-    let mut curves = vec![curve("training", |epoch| Some(epoch.objective.sqrt()))];
-    if epochs.iter().any(|epoch| epoch.test_rmse.is_some()) {
-        curves.push(curve("held out", |epoch| epoch.test_rmse));
+    let mut curves = vec![curve("training", |epoch| Some(epoch.quality.objective.sqrt()))];
+    if epochs.iter().any(|epoch| epoch.quality.test_rmse.is_some()) {
+        curves.push(curve("held out", |epoch| epoch.quality.test_rmse));
     }
     Panel::Curves { title: "Loss".to_owned(), x: x_name.to_owned(), y: "RMSE".to_owned(), curves }
 }
@@ -388,9 +388,11 @@ impl Finished {
         let (epochs, seconds) = last.map_or((0, 0.0), |epoch| (epoch.epoch, epoch.seconds));
         let unit = if epochs == 1 { "epoch" } else { "epochs" };
         let spent = format!("after {epochs} {unit} and {} of training", span(seconds));
-        match last.and_then(|epoch| epoch.test_rmse) {
+        match last.and_then(|epoch| epoch.quality.test_rmse) {
             Some(rmse) => writeln!(out, "held-out RMSE  {rmse:.4} {spent}")?,
-            None => writeln!(out, "training RMSE  {:.4} {spent}", last.map_or(0.0, |epoch| epoch.objective.sqrt()))?,
+            None => {
+                writeln!(out, "training RMSE  {:.4} {spent}", last.map_or(0.0, |epoch| epoch.quality.objective.sqrt()))?
+            }
         }
         report::tell(&mut out, &self.outcome)?;
         let model = path.display();

@@ -222,9 +222,9 @@ fn train_and_save(job: &Job, config: &Config, examples: Examples, test: Option<&
     let last = trained.epochs.last();
     let metrics = json!({
         "epochs": last.map(|epoch| epoch.epoch),
-        "train_loss": last.map(|epoch| epoch.objective - epoch.penalty),
-        "test_loss": last.and_then(|epoch| epoch.test_loss),
-        "test_accuracy": last.and_then(|epoch| epoch.test_accuracy),
+        "train_loss": last.map(|epoch| epoch.quality.objective - epoch.quality.penalty),
+        "test_loss": last.and_then(|epoch| epoch.quality.test_loss),
+        "test_accuracy": last.and_then(|epoch| epoch.quality.test_accuracy),
     });
     let model = MlrModel::new(examples.classes, &trained.weights, serde_json::to_value(config)?, metrics);
     let panel = loss_panel(&trained.epochs);
@@ -242,11 +242,11 @@ impl Observed for Epoch {
     }
 
     fn figures(&self) -> String {
-        let held_out = match (self.test_loss, self.test_accuracy) {
+        let held_out = match (self.quality.test_loss, self.quality.test_accuracy) {
             (Some(loss), Some(accuracy)) => format!(", held-out loss {loss:.4}, accuracy {accuracy:.4}"),
             _ => String::new(),
         };
-        format!("loss {:.4}{held_out}", self.objective)
+        format!("loss {:.4}{held_out}", self.quality.objective)
     }
 }
 
@@ -255,9 +255,9 @@ fn loss_panel(epochs: &[Epoch]) -> Panel {
         name: name.to_owned(),
         points: epochs.iter().filter_map(|epoch| Some((f64::from(epoch.epoch), value(epoch)?))).collect(),
     };
-    let mut curves = vec![curve("training", |epoch| Some(epoch.objective - epoch.penalty))];
-    if epochs.iter().any(|epoch| epoch.test_loss.is_some()) {
-        curves.push(curve("held out", |epoch| epoch.test_loss));
+    let mut curves = vec![curve("training", |epoch| Some(epoch.quality.objective - epoch.quality.penalty))];
+    if epochs.iter().any(|epoch| epoch.quality.test_loss.is_some()) {
+        curves.push(curve("held out", |epoch| epoch.quality.test_loss));
     }
     Panel::Curves { title: "Loss".to_owned(), x: "epoch".to_owned(), y: "log loss".to_owned(), curves }
 }
@@ -268,11 +268,11 @@ impl Finished {
         let last = self.epochs.last();
         let (epochs, seconds) = last.map_or((0, 0.0), |epoch| (epoch.epoch, epoch.seconds));
         let spent = format!("after {epochs} epochs and {} of training", span(seconds));
-        match last.and_then(|epoch| Some((epoch.test_accuracy?, epoch.test_loss?))) {
+        match last.and_then(|epoch| Some((epoch.quality.test_accuracy?, epoch.quality.test_loss?))) {
             Some((accuracy, loss)) => {
                 writeln!(out, "held out       {:.2} % right, loss {loss:.4}, {spent}", 100.0 * accuracy)?;
             }
-            None => writeln!(out, "training loss  {:.4} {spent}", last.map_or(0.0, |epoch| epoch.objective))?,
+            None => writeln!(out, "training loss  {:.4} {spent}", last.map_or(0.0, |epoch| epoch.quality.objective))?,
         }
         report::tell(&mut out, &self.outcome)?;
         let model = path.display().to_string();

@@ -10,13 +10,12 @@ mod gradient;
 use super::blocks::{self, Blocks};
 use super::kernel::{self, Step};
 use super::{Biases, Model, Rating, Training, factor_columns, initial, row_width};
+use crate::epoch::Course;
 use crate::ratings::Ratings;
 use crate::resume::{self, Identity, Progress, ResumeError};
 use gradient::Gradients;
 use hemiola::checkpoint::Checkpoints;
-use hemiola::{
-    Consistency, Deployment, Error, Observation, Outcome, Precision, Rows, TableId, TableSchema, Worker, WorkerSplit,
-};
+use hemiola::{Consistency, Deployment, Error, Observation, Outcome, Precision, Rows, TableId, TableSchema, Worker};
 use parking_lot::{RwLock, RwLockReadGuard};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -114,28 +113,17 @@ pub struct Trained {
     pub outcome: Outcome,
 }
 
-/// How far training is after an epoch, summed over all workers.
+/// How good a factorisation is after an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Epoch {
-    /// Epochs done.
-    pub epoch: u32,
-    /// Clocks done.
-    pub clock: u32,
-    /// Seconds of training, evaluation left out; virtual ones in the simulator.
-    pub seconds: f64,
+pub struct Quality {
     /// The mean squared error met during the epoch.
     pub objective: f64,
     /// The held-out error, where there are held-out ratings.
     pub test_rmse: Option<f64>,
-    /// What the workers' processes have sent.
-    pub bytes_sent: u64,
-    /// What the workers' processes have received.
-    pub bytes_received: u64,
-    /// Seconds that workers were blocked, the mean over workers.
-    pub wait_seconds: f64,
-    /// Seconds that workers computed, the mean over workers.
-    pub compute_seconds: f64,
 }
+
+/// How far training is after an epoch.
+pub type Epoch = crate::Epoch<Quality>;
 
 /// Why a factorisation could not be trained.
 #[derive(Debug, ThisError)]
@@ -344,11 +332,10 @@ pub fn train_saved(
         return Err(TrainError::NothingHeldOut);
     }
     let mut epochs = Vec::new();
-    let workers = data.workers() as f64;
     let program = |worker: &mut Worker| WorkerProgram::new(config, &data, worker).run(worker);
     let tables = config.tables(&data);
     let mut observer = |observation: &Observation| {
-        let epoch = Epoch::from_report(observation, workers);
+        let epoch = Epoch::from_report(observation, data.workers(), Quality::from_sums);
         observe(&epoch);
         epochs.push(epoch);
     };
@@ -371,10 +358,7 @@ struct WorkerProgram<'a> {
     gradients: Option<Gradients>,
     /// Per round of an epoch and chunk, the items that this worker's ratings name.
     wanted: Vec<Vec<u64>>,
-    train_seconds: f64,
-    best: f64,
-    /// Epochs since the held-out error was lowest.
-    since_best: u32,
+    course: Course,
 }
 
 impl<'a> WorkerProgram<'a> {
@@ -391,9 +375,7 @@ impl<'a> WorkerProgram<'a> {
             worker: id,
             gradients: Gradients::new(step, l2, model, users, chunk_rows),
             wanted: Vec::new(),
-            train_seconds: 0.0,
-            best: f64::INFINITY,
-            since_best: 0,
+            course: Course::default(),
         };
         let parts = (0..config.rounds()).flat_map(|round| (0..data.chunks()).map(move |chunk| (round, chunk)));
         program.wanted = parts.map(|(round, chunk)| data.items_of(chunk, program.part(round, chunk))).collect();
@@ -430,7 +412,7 @@ impl<'a> WorkerProgram<'a> {
                 Some(progress) => self.go_on(progress),
                 None => self.train_epoch(worker, epoch, rows)?,
             };
-            if self.report(worker, epoch, error, rows)? == Verdict::Stop {
+            if !self.report(worker, epoch, error, rows)? {
                 break;
             }
         }
@@ -447,10 +429,9 @@ impl<'a> WorkerProgram<'a> {
     fn train_epoch(&mut self, worker: &mut Worker, epoch: u32, users: &mut [f32]) -> Result<f64, Error> {
         let began = worker.seconds();
         let error = self.epoch(worker, epoch, users)?;
-        self.train_seconds += worker.seconds() - began;
+        self.course.train_seconds += worker.seconds() - began;
         if worker.checkpoint_due() {
-            let Self { train_seconds, best, since_best, .. } = *self;
-            let progress = Progress { epochs: epoch + 1, met: error, train_seconds, best, since_best };
+            let progress = Progress { epochs: epoch + 1, met: error, course: self.course };
             let squares = bytemuck::cast_slice(self.squares());
             worker.save(&[&progress.to_bytes(), bytemuck::cast_slice(users), squares])?;
         }
@@ -464,7 +445,7 @@ impl<'a> WorkerProgram<'a> {
 
     /// Goes on after an epoch that is done; gives the errors met in it, which are reported again.
     fn go_on(&mut self, progress: Progress) -> f64 {
-        (self.train_seconds, self.best, self.since_best) = (progress.train_seconds, progress.best, progress.since_best);
+        self.course = progress.course;
         progress.met
     }
 
@@ -512,30 +493,16 @@ impl<'a> WorkerProgram<'a> {
         Ok(error)
     }
 
-    /// Adds the worker's part to the epoch's report, and with early stopping hears what came of it.
-    fn report(&mut self, worker: &mut Worker, epoch: u32, error: f64, users: &[f32]) -> Result<Verdict, Error> {
+    /// Adds the worker's part to the epoch's report; with early stopping, says whether to go on after it.
+    fn report(&mut self, worker: &mut Worker, epoch: u32, error: f64, users: &[f32]) -> Result<bool, Error> {
         let trained = self.data.train_blocks.worker_range(self.worker).len();
         let tested = self.data.test_blocks.worker_range(self.worker).len();
         let test_error = self.test_error(worker, users)?;
-        let split = worker.split();
         let clock = (epoch + 1) * self.config.clocks_per_epoch;
-        let report = Report {
-            epoch: f64::from(epoch + 1),
-            clock: f64::from(clock),
-            error,
-            trained: trained as f64,
-            test_error,
-            tested: tested as f64,
-            train_seconds: self.train_seconds,
-            split,
-        };
-        let index = worker.report(&report.values());
-        let Some(patience) = self.config.patience else { return Ok(Verdict::GoOn) };
-        let totals = Report::from_values(&worker.totals(index)?);
-        let rmse = (totals.test_error / totals.tested).sqrt();
-        self.since_best = if rmse < self.best { 0 } else { self.since_best + 1 };
-        self.best = self.best.min(rmse);
-        Ok(if self.since_best >= patience { Verdict::Stop } else { Verdict::GoOn })
+        let sums = [error, trained as f64, test_error, tested as f64];
+        let report = self.course.report(worker, epoch + 1, clock, &sums);
+        let test_rmse = |sums: &[f64]| Quality::from_sums(sums).test_rmse.unwrap_or(f64::NAN);
+        self.course.goes_on(worker, report, self.config.patience, test_rmse)
     }
 
     fn test_error(&mut self, worker: &mut Worker, users: &[f32]) -> Result<f64, Error> {
@@ -586,78 +553,12 @@ impl<'a> WorkerProgram<'a> {
 /// to make the way to a server worthwhile.
 const ROWS_PER_READ: usize = 4096;
 
-#[derive(PartialEq, Eq)]
-enum Verdict {
-    GoOn,
-    Stop,
-}
-
-/// What a worker reports after an epoch; workers' reports are summed number by number.
-struct Report {
-    epoch: f64,
-    clock: f64,
-    error: f64,
-    trained: f64,
-    test_error: f64,
-    tested: f64,
-    train_seconds: f64,
-    split: WorkerSplit,
-}
-
-impl Report {
-    fn values(&self) -> [f64; 11] {
-        let split = &self.split;
-        [
-            self.epoch,
-            self.clock,
-            self.error,
-            self.trained,
-            self.test_error,
-            self.tested,
-            self.train_seconds,
-            split.wait_seconds,
-            split.compute_seconds,
-            split.bytes_sent as f64,
-            split.bytes_received as f64,
-        ]
-    }
-
-    fn from_values(values: &[f64]) -> Self {
-        let at = |i: usize| values.get(i).copied().unwrap_or(0.0);
-        let split = WorkerSplit {
-            wait_seconds: at(7),
-            compute_seconds: at(8),
-            bytes_sent: at(9) as u64,
-            bytes_received: at(10) as u64,
-            ..WorkerSplit::default()
-        };
-        Self {
-            epoch: at(0),
-            clock: at(1),
-            error: at(2),
-            trained: at(3),
-            test_error: at(4),
-            tested: at(5),
-            train_seconds: at(6),
-            split,
-        }
-    }
-}
-
-impl Epoch {
-    fn from_report(observation: &Observation, workers: f64) -> Self {
-        let report = Report::from_values(&observation.values);
-        Self {
-            epoch: (report.epoch / workers) as u32,
-            clock: (report.clock / workers) as u32,
-            seconds: report.train_seconds / workers,
-            objective: report.error / report.trained,
-            test_rmse: (report.tested > 0.0).then(|| (report.test_error / report.tested).sqrt()),
-            bytes_sent: report.split.bytes_sent,
-            bytes_received: report.split.bytes_received,
-            wait_seconds: report.split.wait_seconds / workers,
-            compute_seconds: report.split.compute_seconds / workers,
-        }
+impl Quality {
+    /// From what the workers have reported of their ratings.
+    fn from_sums(sums: &[f64]) -> Self {
+        let &[error, trained, test_error, tested] = sums else { return Self::default() };
+        let test_rmse = (tested > 0.0).then(|| (test_error / tested).sqrt());
+        Self { objective: error / trained, test_rmse }
     }
 }
 

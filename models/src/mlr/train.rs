@@ -6,13 +6,13 @@
 use super::kernel::{self, Block, RowStep, Tally};
 use super::row_width;
 use crate::StepSize;
+use crate::epoch::Course;
 use crate::examples::Examples;
 use crate::mf::blocks::shuffled_labels;
 use crate::resume::{self, Identity, Progress, ResumeError};
 use hemiola::checkpoint::Checkpoints;
 use hemiola::{
     Consistency, Deployment, Error, Observation, Outcome, Precision, Rows, TableId, TableSchema, Values, Worker,
-    WorkerSplit,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error as ThisError;
@@ -230,7 +230,6 @@ impl Arranged {
         })
     }
 
-    /// The table for these examples.
     /// What tells the training examples from others, for people.
     fn identity(&self) -> String {
         let mut sum = crc32fast::Hasher::new();
@@ -243,6 +242,7 @@ impl Arranged {
         format!("{train_count} of {features} features and {classes} classes (checksum {:08x})", sum.finalize())
     }
 
+    /// The table for these examples.
     fn table(&self, config: &Config) -> TableSchema {
         TableSchema {
             consistency: config.consistency,
@@ -309,15 +309,9 @@ pub struct Trained {
     pub outcome: Outcome,
 }
 
-/// How far training is after an epoch, summed over all workers.
+/// How good a regression is after an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Epoch {
-    /// Epochs done.
-    pub epoch: u32,
-    /// Clocks done.
-    pub clock: u32,
-    /// Seconds of training, evaluation left out; virtual ones in the simulator.
-    pub seconds: f64,
+pub struct Quality {
     /// The mean loss met during the epoch, and what regularisation adds to it.
     pub objective: f64,
     /// What regularisation adds: `l2 / 2` times the squared weights.
@@ -326,15 +320,10 @@ pub struct Epoch {
     pub test_loss: Option<f64>,
     /// The share of held-out examples whose class is predicted, where there are any.
     pub test_accuracy: Option<f64>,
-    /// What the workers' processes have sent.
-    pub bytes_sent: u64,
-    /// What the workers' processes have received.
-    pub bytes_received: u64,
-    /// Seconds that workers were blocked, the mean over workers.
-    pub wait_seconds: f64,
-    /// Seconds that workers computed, the mean over workers.
-    pub compute_seconds: f64,
 }
+
+/// How far training is after an epoch.
+pub type Epoch = crate::Epoch<Quality>;
 
 /// Trains a regression, and shows `observe` how far it is after every epoch.
 ///
@@ -368,7 +357,7 @@ pub fn train_saved(
     let mut epochs = Vec::new();
     let program = |worker: &mut Worker| WorkerProgram::new(config, data, worker).run(worker);
     let mut observer = |observation: &Observation| {
-        let epoch = Epoch::from_report(observation, data);
+        let epoch = Epoch::from_report(observation, data.workers, |sums| Quality::from_sums(sums, data));
         observe(&epoch);
         epochs.push(epoch);
     };
@@ -391,16 +380,7 @@ struct WorkerProgram<'a> {
     /// The rows of the current part, as they were read and as they are.
     before: Vec<f32>,
     after: Vec<f32>,
-    train_seconds: f64,
-    best: f64,
-    /// Epochs since the held-out loss was lowest.
-    since_best: u32,
-}
-
-#[derive(PartialEq, Eq)]
-enum Verdict {
-    GoOn,
-    Stop,
+    course: Course,
 }
 
 impl<'a> WorkerProgram<'a> {
@@ -412,9 +392,7 @@ impl<'a> WorkerProgram<'a> {
             steps: Vec::new(),
             before: Vec::new(),
             after: Vec::new(),
-            train_seconds: 0.0,
-            best: f64::INFINITY,
-            since_best: 0,
+            course: Course::default(),
         }
     }
 
@@ -442,7 +420,7 @@ impl<'a> WorkerProgram<'a> {
                 Some(progress) => self.go_on(progress),
                 None => self.train_epoch(worker, epoch)?,
             };
-            if self.report(worker, epoch, loss)? == Verdict::Stop {
+            if !self.report(worker, epoch, loss)? {
                 break;
             }
         }
@@ -454,17 +432,16 @@ impl<'a> WorkerProgram<'a> {
     fn train_epoch(&mut self, worker: &mut Worker, epoch: u32) -> Result<f64, Error> {
         let began = worker.seconds();
         let met = self.epoch(worker, epoch)?;
-        self.train_seconds += worker.seconds() - began;
+        self.course.train_seconds += worker.seconds() - began;
         if worker.checkpoint_due() {
-            let Self { train_seconds, best, since_best, .. } = *self;
-            worker.save(&[&Progress { epochs: epoch + 1, met, train_seconds, best, since_best }.to_bytes()])?;
+            worker.save(&[&Progress { epochs: epoch + 1, met, course: self.course }.to_bytes()])?;
         }
         Ok(met)
     }
 
     /// Goes on after an epoch that is done; gives the losses met in it, which are reported again.
     fn go_on(&mut self, progress: Progress) -> f64 {
-        (self.train_seconds, self.best, self.since_best) = (progress.train_seconds, progress.best, progress.since_best);
+        self.course = progress.course;
         progress.met
     }
 
@@ -496,28 +473,13 @@ impl<'a> WorkerProgram<'a> {
         kernel::sgd_block(&mut self.after, &self.steps, part.block(), self.data.classes, self.config.batch as usize)
     }
 
-    /// Adds the worker's part to the epoch's report, and with early stopping hears what came of it.
-    fn report(&mut self, worker: &mut Worker, epoch: u32, loss: f64) -> Result<Verdict, Error> {
+    /// Adds the worker's part to the epoch's report; with early stopping, says whether to go on after it.
+    fn report(&mut self, worker: &mut Worker, epoch: u32, loss: f64) -> Result<bool, Error> {
         let tested = self.test(worker)?;
-        let penalty = self.penalty(worker)?;
-        let clock = (epoch + 1) * self.config.clocks_per_epoch;
-        let split = worker.split();
-        let report = Report {
-            epoch: f64::from(epoch + 1),
-            clock: f64::from(clock),
-            loss,
-            penalty,
-            test_loss: tested.loss,
-            test_correct: tested.correct as f64,
-            train_seconds: self.train_seconds,
-            split,
-        };
-        let index = worker.report(&report.values());
-        let Some(patience) = self.config.patience else { return Ok(Verdict::GoOn) };
-        let loss = Report::from_values(&worker.totals(index)?).test_loss;
-        self.since_best = if loss < self.best { 0 } else { self.since_best + 1 };
-        self.best = self.best.min(loss);
-        Ok(if self.since_best >= patience { Verdict::Stop } else { Verdict::GoOn })
+        let sums = [loss, self.penalty(worker)?, tested.loss, tested.correct as f64];
+        let report = self.course.report(worker, epoch + 1, (epoch + 1) * self.config.clocks_per_epoch, &sums);
+        let test_loss = |sums: &[f64]| Quality::from_sums(sums, self.data).test_loss.unwrap_or(f64::NAN);
+        self.course.goes_on(worker, report, self.config.patience, test_loss)
     }
 
     fn test(&mut self, worker: &mut Worker) -> Result<Tally, Error> {
@@ -585,74 +547,16 @@ const SCALE_MAX: f32 = 1e18;
 /// the way to a server worthwhile.
 const ROWS_PER_READ: usize = 4096;
 
-/// What a worker reports after an epoch; workers' reports are summed number by number.
-struct Report {
-    epoch: f64,
-    clock: f64,
-    loss: f64,
-    penalty: f64,
-    test_loss: f64,
-    test_correct: f64,
-    train_seconds: f64,
-    split: WorkerSplit,
-}
-
-impl Report {
-    fn values(&self) -> [f64; 11] {
-        [
-            self.epoch,
-            self.clock,
-            self.loss,
-            self.penalty,
-            self.test_loss,
-            self.test_correct,
-            self.train_seconds,
-            self.split.wait_seconds,
-            self.split.compute_seconds,
-            self.split.bytes_sent as f64,
-            self.split.bytes_received as f64,
-        ]
-    }
-
-    fn from_values(values: &[f64]) -> Self {
-        let at = |i: usize| values.get(i).copied().unwrap_or(0.0);
-        let split = WorkerSplit {
-            wait_seconds: at(7),
-            compute_seconds: at(8),
-            bytes_sent: at(9) as u64,
-            bytes_received: at(10) as u64,
-            ..WorkerSplit::default()
-        };
-        Self {
-            epoch: at(0),
-            clock: at(1),
-            loss: at(2),
-            penalty: at(3),
-            test_loss: at(4),
-            test_correct: at(5),
-            train_seconds: at(6),
-            split,
-        }
-    }
-}
-
-impl Epoch {
-    fn from_report(observation: &Observation, data: &Arranged) -> Self {
-        let report = Report::from_values(&observation.values);
-        let workers = data.workers as f64;
+impl Quality {
+    /// From what the workers have reported of their examples and features.
+    fn from_sums(sums: &[f64], data: &Arranged) -> Self {
+        let &[loss, penalty, test_loss, test_correct] = sums else { return Self::default() };
         let tested = |sum: f64| (data.test_count > 0).then(|| sum / data.test_count as f64);
         Self {
-            epoch: (report.epoch / workers) as u32,
-            clock: (report.clock / workers) as u32,
-            seconds: report.train_seconds / workers,
-            objective: report.loss / data.train_count as f64 + report.penalty,
-            penalty: report.penalty,
-            test_loss: tested(report.test_loss),
-            test_accuracy: tested(report.test_correct),
-            bytes_sent: report.split.bytes_sent,
-            bytes_received: report.split.bytes_received,
-            wait_seconds: report.split.wait_seconds / workers,
-            compute_seconds: report.split.compute_seconds / workers,
+            objective: loss / data.train_count as f64 + penalty,
+            penalty,
+            test_loss: tested(test_loss),
+            test_accuracy: tested(test_correct),
         }
     }
 }

@@ -176,12 +176,12 @@ pub(super) fn convergence(scale: &Scale) -> Result<Findings, ReproduceError> {
             let epochs = simulate(scale, &config(scale, model, scale.epochs))?.epochs;
             let name = format!("{name} s = {bound}");
             let curve = |x: fn(&crate::mf::train::Epoch) -> f64| {
-                epochs.iter().map(|epoch| (x(epoch), epoch.objective)).collect()
+                epochs.iter().map(|epoch| (x(epoch), epoch.quality.objective)).collect()
             };
             per_clock.push(Series { name: name.clone(), points: curve(|epoch| f64::from(epoch.clock)) });
             per_second.push(Series { name: name.clone(), points: curve(|epoch| epoch.seconds) });
             let last = epochs.last().expect("epochs");
-            ends.push((name, last.objective, last.seconds));
+            ends.push((name, last.quality.objective, last.seconds));
         }
     }
     let holds = ends.chunks(2).all(|pair| pair[1].1 <= pair[0].1 * 1.01 && pair[1].2 <= pair[0].2 * 1.02);
@@ -208,7 +208,9 @@ pub(super) fn robustness(scale: &Scale) -> Result<Findings, ReproduceError> {
         let mut config = config(scale, model, scale.epochs);
         config.training.step = StepSize::Constant { rate };
         match simulate(scale, &config) {
-            Ok(trained) => Ok(trained.epochs.iter().map(|epoch| (f64::from(epoch.clock), epoch.objective)).collect()),
+            Ok(trained) => {
+                Ok(trained.epochs.iter().map(|epoch| (f64::from(epoch.clock), epoch.quality.objective)).collect())
+            }
             // A loss that is no longer a number is the finding itself.
             Err(ReproduceError::Train(crate::mf::train::TrainError::Diverged { .. })) => Ok(Vec::new()),
             Err(error) => Err(error),

@@ -93,8 +93,11 @@ impl Problem for Factorisation {
         let workers = cluster.nodes * cluster.workers_per_node;
         let data = Arranged::new(self.ratings.clone(), trained, self.shape, workers, &config)?;
         let epochs = train(&config, &Deployment::Sim(cluster.clone()), data, |_| {})?.epochs;
-        let point =
-            |epoch: &Epoch| Point { passes: f64::from(epoch.epoch), seconds: epoch.seconds, loss: epoch.objective };
+        let point = |epoch: &Epoch| Point {
+            passes: f64::from(epoch.epoch),
+            seconds: epoch.seconds,
+            loss: epoch.quality.objective,
+        };
         let sent: Vec<u64> = epochs.iter().map(|epoch| epoch.bytes_sent + epoch.bytes_received).collect();
         let last = &epochs[epochs.len() - 1];
         Ok(Course {
