@@ -1,21 +1,25 @@
-//! `hemiola eval`: how well a model predicts ratings, the words of documents, or the classes of examples.
+//! `hemiola eval`: how well a model predicts ratings, words or classes, and how much its filters lose of images.
 
 use crate::{classify, reading};
 use anyhow::{Result, bail};
 use clap::Args;
 use hemiola_models::Names;
 use hemiola_models::corpus::Corpus;
+use hemiola_models::images::Image;
 use hemiola_models::lda::model::LdaModel;
 use hemiola_models::mf::model::MfModel;
 use hemiola_models::mlr::model::MlrModel;
 use hemiola_models::model_directory::kind_of;
+use hemiola_models::patches::Patches;
 use hemiola_models::ratings::Ratings;
+use hemiola_models::rica::model::RicaModel;
 use serde_json::json;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 /// Measure how well a model predicts: ratings, where of unknown users and items only the means are used; with a topic
-/// model half of the words of every document from the other half; or the classes of examples.
+/// model half of the words of every document from the other half; the classes of examples; or how much of the patches of
+/// images is lost between filters.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +29,7 @@ Examples:
 pub(crate) struct Arguments {
     /// A model that `hemiola train` wrote
     model: PathBuf,
-    /// Files of ratings, of documents for a topic model, or of examples for a classifier
+    /// Files of ratings, of documents for a topic model, of examples for a classifier, or of images for filters
     #[arg(required = true)]
     data: Vec<PathBuf>,
     /// Print one line of JSON
@@ -41,6 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         MlrModel::KIND => {
             classify::judge(&arguments.model, &arguments.data, &arguments.reading.examples()?, arguments.json)
         }
+        RicaModel::KIND => judge_filters(arguments),
         _ => judge_factors(arguments),
     }
 }
@@ -64,6 +69,27 @@ fn judge_topics(arguments: &Arguments) -> Result<()> {
     writeln!(out, "log-likelihood  {likelihood:.4} a held-out word\nperplexity      {perplexity:.1}")?;
     writeln!(out, "documents       {documents}\nwords           {words}")?;
     writeln!(out, "held-out words  {}\nunknown words   {unknown}", held_out.tokens)?;
+    Ok(())
+}
+
+/// Patches that filters are judged by.
+const PATCHES: usize = 20_000;
+
+fn judge_filters(arguments: &Arguments) -> Result<()> {
+    arguments.reading.check_absent()?;
+    let model = RicaModel::load(&arguments.model)?;
+    let images = Image::read(&arguments.data)?;
+    let patches = Patches::draw(&images, model.side, PATCHES, 1)?;
+    let sums = model.evaluate(&patches);
+    let (lost, active) = (sums.lost / sums.energy, sums.active / PATCHES as f64);
+    let mut out = stdout().lock();
+    if arguments.json {
+        let line = json!({ "images": images.len(), "patches": PATCHES, "lost": lost, "activity": active });
+        writeln!(out, "{line}")?;
+        return Ok(());
+    }
+    writeln!(out, "lost      {:.2} % of the patches when put together again\nactivity  {active:.4}", 100.0 * lost)?;
+    writeln!(out, "images    {}\npatches   {PATCHES}", images.len())?;
     Ok(())
 }
 

@@ -22,6 +22,7 @@ mod recommend;
 mod report;
 mod reproduce;
 mod simulate;
+mod tiles;
 mod topics;
 mod topology;
 mod train;

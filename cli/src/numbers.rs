@@ -39,6 +39,11 @@ pub(crate) fn rank(text: &str) -> Result<usize, Unexpected> {
     text.parse().ok().filter(|rank| (1..=4096).contains(rank)).ok_or(Unexpected("a whole number between 1 and 4096"))
 }
 
+/// Pixels of a patch's side.
+pub(crate) fn patch_side(text: &str) -> Result<usize, Unexpected> {
+    text.parse().ok().filter(|side| (2..=32).contains(side)).ok_or(Unexpected("a whole number between 2 and 32"))
+}
+
 /// One in how many ratings.
 pub(crate) fn every(text: &str) -> Result<u64, Unexpected> {
     text.parse().ok().filter(|every| *every >= 2).ok_or(Unexpected("a whole number of 2 or more"))

@@ -1,5 +1,6 @@
 //! Shows how far training is: a bar on a terminal, plain lines elsewhere, nothing when asked to be quiet.
 
+use hemiola_models::Epoch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -19,6 +20,26 @@ pub(crate) trait Observed: Serialize {
     fn seconds(&self) -> f64;
     /// How good the model is by now, for people.
     fn figures(&self) -> String;
+}
+
+/// How good a model is, for people.
+pub(crate) trait Figures: Serialize {
+    /// The figures in a few words.
+    fn figures(&self) -> String;
+}
+
+impl<Quality: Figures> Observed for Epoch<Quality> {
+    fn number(&self) -> u32 {
+        self.epoch
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    fn figures(&self) -> String {
+        self.quality.figures()
+    }
 }
 
 /// What there is to do.

@@ -5,6 +5,7 @@ pub(crate) mod job;
 pub(crate) mod lda;
 pub(crate) mod mf;
 mod mlr;
+mod rica;
 mod saving;
 
 use clap::{Args, Subcommand};
@@ -24,6 +25,8 @@ enum Model {
     Lda(Box<lda::Arguments>),
     /// Learn to tell classes apart, by softmax regression
     Mlr(Box<mlr::Arguments>),
+    /// Learn features of images, by reconstruction ICA
+    Rica(Box<rica::Arguments>),
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
@@ -31,5 +34,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Model::Mf(arguments) => mf::run(&arguments),
         Model::Lda(arguments) => lda::run(&arguments),
         Model::Mlr(arguments) => mlr::run(&arguments),
+        Model::Rica(arguments) => rica::run(&arguments),
     }
 }

@@ -16,7 +16,7 @@ type Case = (&'static str, i32, &'static str);
 
 const CASES: &[Case] = &[
     ("train mf", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train mf --help'"),
-    ("train pca good.csv", 2, "unrecognized subcommand 'pca'; see 'hemiola train --help'"),
+    ("train knn good.csv", 2, "unrecognized subcommand 'knn'; see 'hemiola train --help'"),
     ("train mlr", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train mlr --help'"),
     ("train mlr missing.csv", 1, "missing.csv: cannot be read: No such file or directory (os error 2)"),
     ("train mlr good.csv --batch 0", 2, "invalid value '0' for '--batch <N>': expected a whole number of 1 or more"),
@@ -731,6 +731,19 @@ const CASES: &[Case] = &[
         2,
         "--plot drawing.pdf: expected a name that ends in .svg or .png",
     ),
+    (
+        "train rica good.csv",
+        1,
+        "good.csv: starts with the bytes 75 73 65 72; expected 00 00 08 and two dimensions or more, the mark of idx images",
+    ),
+    ("train rica missing.png", 1, "missing.png: cannot be read: No such file or directory (os error 2)"),
+    (
+        "train rica good.csv --patch 1",
+        2,
+        "invalid value '1' for '--patch <SIDE>': expected a whole number between 2 and 32",
+    ),
+    ("train rica good.csv --sparsity 0", 2, "invalid value '0' for '--sparsity <WEIGHT>': expected a number above 0"),
+    ("train rica good.csv --picture filters.svg", 2, "--picture filters.svg: expected a name that ends in .png"),
     ("calibrate --rank 0", 2, "invalid value '0' for '--rank <N>': expected a whole number between 1 and 4096"),
     ("demo --seed x", 2, "invalid value 'x' for '--seed <SEED>': expected a whole number of 0 or more"),
 ];

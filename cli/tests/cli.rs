@@ -274,6 +274,26 @@ fn every_model_of_consistency_trains_in_processes() {
 }
 
 #[test]
+fn filters_are_learnt_alike_in_processes_and_drawn() {
+    let directory = directory();
+    // Stripes, as an idx file of one image.
+    let (width, height) = (40u8, 30u8);
+    let mut idx = vec![0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, height, 0, 0, 0, width];
+    idx.extend((0..usize::from(width) * usize::from(height)).map(|at| (at * at % 251) as u8));
+    std::fs::write(directory.path().join("stripes.idx"), idx).unwrap();
+    let train = "train rica stripes.idx --patch 4 --patches 400 --epochs 2 --consistency bsp --quiet";
+    hemiola(directory.path(), &format!("{train} --workers 2 --out a.model --picture a.png"));
+    hemiola(directory.path(), &format!("{train} --processes 2 --out b.model --checkpoint saved --checkpoint-every 1"));
+    assert_eq!(files(&directory.path().join("a.model")), files(&directory.path().join("b.model")));
+    hemiola(directory.path(), &format!("{train} --workers 2 --out c.model --resume saved"));
+    assert_eq!(files(&directory.path().join("a.model")), files(&directory.path().join("c.model")));
+    let judged: Value = serde_json::from_str(&hemiola(directory.path(), "eval a.model stripes.idx --json")).unwrap();
+    assert!(judged["lost"].as_f64().unwrap() < 1.0, "{judged}");
+    // A picture is an image like any other.
+    hemiola(directory.path(), "eval a.model a.png");
+}
+
+#[test]
 fn a_cluster_is_simulated_the_same_way_twice() {
     let directory = directory();
     let path = directory.path();

@@ -7,6 +7,7 @@ mod libsvm;
 mod read;
 
 pub use error::{CLASSES_MAX, EXAMPLES_MAX, ExampleProblem, ExamplesError, FEATURES_MAX, IdxProblem};
+pub(crate) use idx::ImageFile;
 pub use read::{Format, LabelColumn, Options};
 
 use crate::{HoldOut, Names, SplitError};

@@ -5,13 +5,13 @@ use super::job::{Job, Outputs, quoted};
 use super::saving;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
-use crate::progress::{Observed, Work, span};
+use crate::progress::{Figures, Work, span};
 use crate::{consistency, deploy, interrupt, numbers, report};
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use hemiola::{Consistency, Deployment, Outcome};
 use hemiola_models::mf::model::MfModel;
-use hemiola_models::mf::train::{Arranged, Config, Epoch, train_saved};
+use hemiola_models::mf::train::{Arranged, Config, Epoch, Quality, train_saved};
 use hemiola_models::mf::{Biases, Rating, StepSize, Training};
 use hemiola_models::ratings::{Ratings, Split, SplitError};
 use hemiola_models::resume::CLOCKS_PER_EPOCH;
@@ -343,18 +343,10 @@ pub(crate) fn work(config: &Config, ratings: usize) -> Work {
     Work { units: ("ratings", ratings), epochs, may_stop_early: config.patience.is_some() }
 }
 
-impl Observed for Epoch {
-    fn number(&self) -> u32 {
-        self.epoch
-    }
-
-    fn seconds(&self) -> f64 {
-        self.seconds
-    }
-
+impl Figures for Quality {
     fn figures(&self) -> String {
-        let held_out = self.quality.test_rmse.map_or(String::new(), |rmse| format!(", held-out RMSE {rmse:.4}"));
-        format!("loss {:.4}{held_out}", self.quality.objective)
+        let held_out = self.test_rmse.map_or(String::new(), |rmse| format!(", held-out RMSE {rmse:.4}"));
+        format!("loss {:.4}{held_out}", self.objective)
     }
 }
 

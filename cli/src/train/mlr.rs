@@ -6,7 +6,7 @@ use super::saving;
 use crate::classify::ExampleOptions;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
-use crate::progress::{Observed, Work, span};
+use crate::progress::{Figures, Work, span};
 use crate::{consistency, deploy, interrupt, numbers, report};
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
@@ -14,7 +14,7 @@ use hemiola::{Deployment, Outcome};
 use hemiola_models::StepSize;
 use hemiola_models::examples::Examples;
 use hemiola_models::mlr::model::MlrModel;
-use hemiola_models::mlr::train::{Arranged, Config, Epoch, train_saved};
+use hemiola_models::mlr::train::{Arranged, Config, Epoch, Quality, train_saved};
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -232,21 +232,13 @@ fn train_and_save(job: &Job, config: &Config, examples: Examples, test: Option<&
     Ok(Finished { outcome: trained.outcome, epochs: trained.epochs })
 }
 
-impl Observed for Epoch {
-    fn number(&self) -> u32 {
-        self.epoch
-    }
-
-    fn seconds(&self) -> f64 {
-        self.seconds
-    }
-
+impl Figures for Quality {
     fn figures(&self) -> String {
-        let held_out = match (self.quality.test_loss, self.quality.test_accuracy) {
+        let held_out = match (self.test_loss, self.test_accuracy) {
             (Some(loss), Some(accuracy)) => format!(", held-out loss {loss:.4}, accuracy {accuracy:.4}"),
             _ => String::new(),
         };
-        format!("loss {:.4}{held_out}", self.quality.objective)
+        format!("loss {:.4}{held_out}", self.objective)
     }
 }
 

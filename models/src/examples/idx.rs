@@ -11,36 +11,79 @@ use crate::line_blocks::Blocks;
 /// Zeros, and the type of the numbers: unsigned bytes, the only one that images come in.
 const MARK: [u8; 3] = [0, 0, 8];
 
-pub(super) fn read(reader: &mut Reader<'_>, mut images: Blocks, path: &Path) -> Result<(), ExamplesError> {
-    let file = images.file.clone();
-    let wrong = |problem| ExamplesError::Idx { file: file.clone(), problem };
-    let mark = four_bytes(&mut images)?;
-    if mark[..3] != MARK || mark[3] == 0 {
-        return Err(wrong(IdxProblem::NotImages { found: mark }));
+/// A file of images, one after the other.
+pub(crate) struct ImageFile {
+    blocks: Blocks,
+    /// How many images the file announces.
+    pub(crate) count: u64,
+    /// The lengths of an image's dimensions.
+    pub(crate) shape: Vec<u32>,
+    /// Pixels of an image.
+    pub(crate) size: usize,
+    /// How many images have been read.
+    found: u64,
+}
+
+impl ImageFile {
+    pub(crate) fn open(mut blocks: Blocks) -> Result<Self, ExamplesError> {
+        let file = blocks.file.clone();
+        let wrong = |problem| ExamplesError::Idx { file: file.clone(), problem };
+        let mark = four_bytes(&mut blocks)?;
+        if mark[..3] != MARK || mark[3] == 0 {
+            return Err(wrong(IdxProblem::NotImages { found: mark }));
+        }
+        if mark[3] == 1 {
+            return Err(wrong(IdxProblem::Labels));
+        }
+        let count = u64::from(length(&mut blocks)?);
+        let shape: Vec<u32> = (1..mark[3]).map(|_| length(&mut blocks)).collect::<Result<_, _>>()?;
+        let size = shape.iter().fold(1u128, |size, length| size.saturating_mul(u128::from(*length)));
+        if !(1..=FEATURES_MAX as u128).contains(&size) {
+            return Err(wrong(IdxProblem::Size { size }));
+        }
+        Ok(Self { blocks, count, shape, size: size as usize, found: 0 })
     }
-    if mark[3] == 1 {
-        return Err(wrong(IdxProblem::Labels));
+
+    /// The file as messages name it.
+    pub(crate) fn name(&self) -> String {
+        self.blocks.file.clone()
     }
-    let count = u64::from(length(&mut images)?);
-    let mut size: u128 = 1;
-    for _ in 1..mark[3] {
-        size = size.saturating_mul(u128::from(length(&mut images)?));
+
+    fn wrong(&self, problem: IdxProblem) -> ExamplesError {
+        ExamplesError::Idx { file: self.name(), problem }
     }
-    if !(1..=FEATURES_MAX as u128).contains(&size) {
-        return Err(wrong(IdxProblem::Size { size }));
+
+    /// Reads the next image.
+    pub(crate) fn read(&mut self, image: &mut [u8]) -> Result<(), ExamplesError> {
+        if fill(&mut self.blocks, image)? < image.len() {
+            return Err(self.wrong(IdxProblem::Short { expected: self.count, found: self.found }));
+        }
+        self.found += 1;
+        Ok(())
     }
+
+    /// Checks that nothing follows the last image.
+    pub(crate) fn end(mut self) -> Result<(), ExamplesError> {
+        if fill(&mut self.blocks, &mut [0])? > 0 {
+            return Err(self.wrong(IdxProblem::Long { expected: self.count }));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn read(reader: &mut Reader<'_>, blocks: Blocks, path: &Path) -> Result<(), ExamplesError> {
+    let mut images = ImageFile::open(blocks)?;
+    let (file, count) = (images.name(), images.count);
     if reader.examples.len() as u64 + count > EXAMPLES_MAX as u64 {
-        return Err(wrong(IdxProblem::Count { count }));
+        return Err(images.wrong(IdxProblem::Count { count }));
     }
     let mut labels = match reader.labels {
         Labels::Ignore => None,
         _ => Some(open_labels(reader.options.labels_file.clone(), path, &file, count)?),
     };
-    let mut image = vec![0; size as usize];
+    let mut image = vec![0; images.size];
     for found in 0..count {
-        if fill(&mut images, &mut image)? < image.len() {
-            return Err(wrong(IdxProblem::Short { expected: count, found }));
-        }
+        images.read(&mut image)?;
         let mut label = [0];
         if let Some(source) = &mut labels
             && fill(source, &mut label)? == 0
@@ -56,9 +99,7 @@ pub(super) fn read(reader: &mut Reader<'_>, mut images: Blocks, path: &Path) -> 
         reader.examples.fix_features(image.len());
         reader.examples.end(class);
     }
-    if fill(&mut images, &mut [0])? > 0 {
-        return Err(wrong(IdxProblem::Long { expected: count }));
-    }
+    images.end()?;
     if let Some(mut source) = labels
         && fill(&mut source, &mut [0])? > 0
     {

@@ -157,6 +157,12 @@ pub enum ModelError {
         /// How many there are.
         found: usize,
     },
+    /// Filters of nothing.
+    #[error("{}: states no filters; expected those of square patches", path.display())]
+    NoFilters {
+        /// The description.
+        path: PathBuf,
+    },
     /// A classifier has nothing to choose from.
     #[error("{}: states no classes; expected those of a classifier", path.display())]
     NoClasses {
