@@ -2,7 +2,7 @@
 
 use crate::epoch::Course;
 use hemiola::checkpoint::Checkpoints;
-use hemiola::{Deployment, Error, Observer, Outcome, Program, TableSchema, run_observed, run_saved};
+use hemiola::{Deployment, Error, Observer, Outcome, Program, TableSchema, Worker, run_observed, run_saved};
 use thiserror::Error as ThisError;
 
 /// A worker between two epochs: its first is done, and not yet reported.
@@ -46,7 +46,7 @@ impl Progress {
     ///
     /// # Errors
     /// If it is not so long, or of more epochs.
-    pub(crate) fn restore(state: &[u8], rest: &mut [&mut [u8]], epochs: u32) -> Result<Self, ResumeError> {
+    fn restore(state: &[u8], rest: &mut [&mut [u8]], epochs: u32) -> Result<Self, ResumeError> {
         let (head, mut behind) = state.split_at_checked(HEAD_BYTES).ok_or(ResumeError::Foreign)?;
         let whole = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
         let number = |at: usize| f64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
@@ -64,6 +64,18 @@ impl Progress {
         let course = Course { since_best: whole(4), train_seconds: number(16), best: number(24) };
         Ok(Self { epochs: whole(0), met: number(8), course })
     }
+}
+
+/// What the worker handed in at the checkpoint that the run goes on from, if it does; as [`Progress::restore`].
+///
+/// # Errors
+/// What [`Progress::restore`] says, as an `E` of the program.
+pub(crate) fn resumed<E>(worker: &mut Worker, rest: &mut [&mut [u8]], epochs: u32) -> Result<Option<Progress>, Error>
+where
+    E: From<ResumeError> + std::error::Error + Send + Sync + 'static,
+{
+    let Some(state) = worker.resumed() else { return Ok(None) };
+    Progress::restore(&state, rest, epochs).map(Some).map_err(|error| Error::program(E::from(error)))
 }
 
 /// The name under which a checkpoint records the clocks of an epoch.

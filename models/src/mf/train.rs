@@ -398,14 +398,8 @@ impl<'a> WorkerProgram<'a> {
         let mut lease = if users.is_empty() { None } else { Some(worker.lease(USERS, &Rows::Range(users))?) };
         let rows = lease.as_mut().map_or(&mut [][..], |lease| lease.chunk_mut(0));
         let epochs = self.config.training.epochs;
-        let mut resumed = match worker.resumed() {
-            Some(state) => {
-                let mut rest = [bytemuck::cast_slice_mut(rows), bytemuck::cast_slice_mut(self.squares())];
-                let progress = Progress::restore(&state, &mut rest, epochs);
-                Some(progress.map_err(|error| Error::program(TrainError::from(error)))?)
-            }
-            None => None,
-        };
+        let mut rest = [bytemuck::cast_slice_mut(rows), bytemuck::cast_slice_mut(self.squares())];
+        let mut resumed = resume::resumed::<TrainError>(worker, &mut rest, epochs)?;
         let first = resumed.map_or(0, |progress| progress.epochs - 1);
         for epoch in first..epochs {
             let error = match resumed.take() {

@@ -407,13 +407,7 @@ impl<'a> WorkerProgram<'a> {
         all.dedup();
         worker.intend(WEIGHTS, &Rows::List(&all))?;
         let epochs = self.config.epochs;
-        let mut resumed = match worker.resumed() {
-            Some(state) => {
-                let progress = Progress::restore(&state, &mut [], epochs);
-                Some(progress.map_err(|error| Error::program(TrainError::from(error)))?)
-            }
-            None => None,
-        };
+        let mut resumed = resume::resumed::<TrainError>(worker, &mut [], epochs)?;
         let first = resumed.map_or(0, |progress| progress.epochs - 1);
         for epoch in first..epochs {
             let loss = match resumed.take() {

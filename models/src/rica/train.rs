@@ -276,13 +276,7 @@ impl<'a> WorkerProgram<'a> {
     fn run(mut self, worker: &mut Worker) -> Result<Vec<u8>, Error> {
         worker.intend(FILTERS, &self.all())?;
         let epochs = self.config.epochs;
-        let mut resumed = match worker.resumed() {
-            Some(state) => {
-                let progress = Progress::restore(&state, &mut [], epochs);
-                Some(progress.map_err(|error| Error::program(TrainError::from(error)))?)
-            }
-            None => None,
-        };
+        let mut resumed = resume::resumed::<TrainError>(worker, &mut [], epochs)?;
         for epoch in resumed.map_or(0, |progress| progress.epochs - 1)..epochs {
             let met = match resumed.take() {
                 Some(progress) => {
