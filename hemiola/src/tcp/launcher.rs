@@ -305,7 +305,7 @@ impl Processes {
     ) -> Result<Self, TcpError> {
         let mut started = Self(Vec::new());
         let servers = (0..job.shards).map(|shard| Process::Server(ShardId(shard)));
-        let workers = (0..config.processes).map(|client| Process::Worker(ClientId(client)));
+        let workers = (0..job.workers_per_client.len() as u32).map(|client| Process::Worker(ClientId(client)));
         for process in servers.chain(workers) {
             let variables = environment(process, address, secret).map(|(name, value)| (name, OsString::from(value)));
             let variables = variables.into_iter().chain(resumed.map(resume_variable)).collect();

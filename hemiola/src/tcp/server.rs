@@ -14,6 +14,7 @@ use hemiola_core::link::{Arrival, LinkError};
 use hemiola_core::message::ToClient;
 use hemiola_core::sabotage::Sabotage;
 use hemiola_core::shard::ShardError;
+use hemiola_core::task::service::Service;
 use hemiola_core::{ClientId, Job, Shard, ShardId};
 use parking_lot::{Condvar, Mutex};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -65,11 +66,12 @@ pub(crate) fn run(
     child: &Child,
     id: ShardId,
     config: &Config,
-    job: &Job,
+    (job, service): (&Job, Option<&Arc<Service>>),
     checkpoints: Option<&Checkpoints>,
 ) -> Result<(), TcpError> {
     let (listener, address) = listen(config.bind)?;
     let server = Arc::new(ShardServer::new(id, job, child.secret.clone(), config));
+    service.into_iter().for_each(|service| server.shard.lock().serve(service));
     if let Some(checkpoint) = resumed()? {
         let mut shard = server.shard.lock();
         checkpoint.restore(|part| shard.restore(part))?;
