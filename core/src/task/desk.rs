@@ -206,6 +206,12 @@ impl Desk {
         self.ledger.first_open().map(|number| self.ledger.describe(number))
     }
 
+    /// Whether no task waits here for another.
+    #[must_use]
+    pub fn holds_nothing(&self) -> bool {
+        self.callee.first_held().is_none()
+    }
+
     /// What this node waits for when it has nothing to do.
     #[must_use]
     pub fn describe_idle(&self) -> String {
@@ -214,7 +220,7 @@ impl Desk {
             Some((id, Need::Stamp(issuer, stamp))) => {
                 format!("a task with stamp {stamp} of {issuer}, before which {id} may not begin")
             }
-            None => "the next task".to_owned(),
+            None => "the next task of its scheduler".to_owned(),
         }
     }
 
