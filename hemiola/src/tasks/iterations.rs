@@ -27,12 +27,6 @@ impl Iterations {
         self.delay.bound()
     }
 
-    /// The number of the next iteration.
-    #[must_use]
-    pub fn next(&self) -> u64 {
-        self.issued
-    }
-
     /// Issues the next iteration. `done` is shown the iterations that have been done meanwhile, in order, and says what
     /// the objective was there if it knows: a delay that adapts itself goes by that and by how long workers waited.
     ///

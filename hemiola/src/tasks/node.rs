@@ -163,11 +163,10 @@ impl<S> Node<'_, S> {
 
     fn issue_any(&mut self, task: Task, tell: bool) -> Result<Handle, Error> {
         let parent = self.parent;
-        let issued = self.at_desk(|desk| match desk.failure() {
+        self.at_desk(|desk| match desk.failure() {
             Some(failure) => Err(Error::TaskFailed(failure.clone())),
             None => Ok(desk.issue(task, parent, tell)?),
-        })?;
-        issued
+        })?
     }
 
     /// Issues all tasks of a graph; gives their handles in the order of adding.
