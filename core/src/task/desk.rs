@@ -206,10 +206,10 @@ impl Desk {
         self.ledger.first_open().map(|number| self.ledger.describe(number))
     }
 
-    /// Whether no task waits here for another.
+    /// Whether no task waits here for another, and none that was issued here is open.
     #[must_use]
-    pub fn holds_nothing(&self) -> bool {
-        self.callee.first_held().is_none()
+    pub fn is_clear(&self) -> bool {
+        self.callee.first_held().is_none() && self.ledger.first_open().is_none()
     }
 
     /// What this node waits for when it has nothing to do.
@@ -220,7 +220,7 @@ impl Desk {
             Some((id, Need::Stamp(issuer, stamp))) => {
                 format!("a task with stamp {stamp} of {issuer}, before which {id} may not begin")
             }
-            None => "the next task of its scheduler".to_owned(),
+            None => self.describe_first().unwrap_or_else(|| "the next task of its scheduler".to_owned()),
         }
     }
 

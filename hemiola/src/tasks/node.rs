@@ -15,7 +15,7 @@ use std::task::Poll;
 /// A function that a worker serves: it gets the worker's state, its node, and the argument of the task.
 pub type Function<'a, S> = dyn Fn(&mut S, &mut Node<'_, S>, &[u8]) -> Result<Vec<u8>, Error> + 'a;
 
-/// A worker that holds nothing waits this many times as long as others: whoever knows what is missing speaks first.
+/// A worker that misses nothing but work waits this many times as long as others: whoever knows more speaks first.
 const IDLE_PATIENCE: u32 = 10;
 
 /// What is to be done when a task is.
@@ -224,7 +224,7 @@ impl<S> Node<'_, S> {
         let mut patience = IDLE_PATIENCE;
         loop {
             match self.wait_at_desk(turn, Desk::describe_idle) {
-                Err(Error::TaskTimeout { .. }) if patience > 1 && self.at_desk(|desk| desk.holds_nothing())? => {
+                Err(Error::TaskTimeout { .. }) if patience > 1 && self.at_desk(|desk| desk.is_clear())? => {
                     patience -= 1;
                 }
                 turn => return turn,
