@@ -25,7 +25,7 @@
 //!         // Done when both workers' calls have returned and their pushes are done.
 //!         let added = node.issue(Task::call(Group::Workers, "add", vec![]))?;
 //!         let counter = node.issue(Task::pull(COUNTER, 0..1).after([&added]))?;
-//!         Ok(format!("{:?}", node.wait_numbers(&counter)?).into_bytes())
+//!         Ok(format!("{:?}", node.wait_numbers(&counter)?.to_vec()).into_bytes())
 //!     },
 //!     server: vec![],
 //! };

@@ -20,6 +20,8 @@ use std::time::Duration;
 
 const TABLE: TableId = TableId(0);
 const WORKERS: u32 = 3;
+/// What is lost is missed after this long.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 type Case = (&'static str, fn(&Deployment));
 type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -50,7 +52,7 @@ fn main() -> ExitCode {
     {
         LOG.set(log.into()).expect("set once");
         let case = CASES.iter().find(|(case, _)| case == name).expect("a case of the suite").1;
-        let config = tcp::Config { processes: WORKERS, servers: 2, ..tcp::Config::default() };
+        let config = tcp::Config { processes: WORKERS, servers: 2, timeout: TIMEOUT, ..tcp::Config::default() };
         // A connection that breaks again and again, where much is sent over it. More than a batch must get through.
         let sever_after_frames = name.starts_with("random").then_some(70);
         case(&Deployment::Tcp(tcp::Config { sever_after_frames, ..config }));
@@ -65,7 +67,10 @@ fn main() -> ExitCode {
     for (name, case) in CASES.into_iter().filter(|(name, _)| wanted(name)) {
         for driver in ["threads", "sim", "tcp"] {
             let ok = match driver {
-                "threads" => std::panic::catch_unwind(|| case(&Deployment::threads(WORKERS))).is_ok(),
+                "threads" => {
+                    let deployment = Deployment::Threads { workers: WORKERS, timeout: TIMEOUT };
+                    std::panic::catch_unwind(|| case(&deployment)).is_ok()
+                }
                 "sim" => std::panic::catch_unwind(|| case(&Deployment::sim(WORKERS))).is_ok(),
                 _ => {
                     let program = std::env::current_exe().expect("this program");
