@@ -53,7 +53,10 @@ use crate::error::Error;
 use crate::worker::Worker;
 use hemiola_core::TableSchema;
 use hemiola_core::row::RowKind;
+use hemiola_core::shard::tasks::panic_message;
 use hemiola_core::task::service::Tenant;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A job of tasks. Several may share the servers, each with workers, tables and functions of its own.
@@ -95,8 +98,14 @@ pub fn run(deployment: &Deployment, jobs: &[Job<'_>]) -> Result<Outcome, Error> 
         let thread = worker.id().0;
         if let Some(job) = thread.checked_sub(workers) {
             let tenant = &tenants[job as usize];
-            let mut node = Node::new(worker, NodeId::Scheduler(job), tenant.workers.clone());
-            let result = (jobs[job as usize].scheduler)(&mut node)?;
+            let id = NodeId::Scheduler(job);
+            let mut node = Node::new(worker, id, tenant.workers.clone());
+            // Caught here because a driver would call it by the number of its thread.
+            let result = catch_unwind(AssertUnwindSafe(|| (jobs[job as usize].scheduler)(&mut node)));
+            let panicked = |panic: Box<dyn Any + Send>| {
+                Error::program(format!("{id} panicked: {}", panic_message(panic.as_ref())))
+            };
+            let result = result.map_err(panicked)??;
             node.end()?;
             return Ok(result);
         }

@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 type Case = (&'static str, fn(&Deployment));
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-const CASES: [Case; 13] = [
+const CASES: [Case; 14] = [
     ("functions_run_on_every_node_of_their_group", functions_run_on_every_node_of_their_group),
     ("pushes_and_pulls_reach_their_keys", pushes_and_pulls_reach_their_keys),
     ("a_task_is_done_when_its_subtasks_are", a_task_is_done_when_its_subtasks_are),
@@ -35,6 +35,7 @@ const CASES: [Case; 13] = [
     ("a_function_that_panics_is_named_too", a_function_that_panics_is_named_too),
     ("a_failing_worker_function_is_named_too", a_failing_worker_function_is_named_too),
     ("an_unknown_function_is_named", an_unknown_function_is_named),
+    ("a_scheduler_that_panics_is_named", a_scheduler_that_panics_is_named),
     ("tasks_that_cannot_be_are_refused_with_their_reason", tasks_that_cannot_be_are_refused_with_their_reason),
     ("a_wait_that_takes_too_long_says_for_what", a_wait_that_takes_too_long_says_for_what),
     ("random_graphs_are_done_in_an_order_that_they_allow", random_graphs_are_done_in_an_order_that_they_allow),
@@ -320,6 +321,12 @@ fn an_unknown_function_is_named(deployment: &Deployment) {
     let expected =
         "function 'f' on worker 2 failed on worker 2 in task 1 of the scheduler: workers have no function of that name";
     assert!(sentence.ends_with(expected), "{sentence}");
+}
+
+fn a_scheduler_that_panics_is_named(deployment: &Deployment) {
+    let scheduler = |_: &mut Node<'_, ()>| -> Result<Vec<u8>, Error> { panic!("no plan") };
+    let sentence = failure(deployment, job(table(8), &idle, &scheduler));
+    assert!(sentence.ends_with("the scheduler panicked: no plan"), "{sentence}");
 }
 
 fn tasks_that_cannot_be_are_refused_with_their_reason(deployment: &Deployment) {
