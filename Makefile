@@ -28,6 +28,9 @@ test: check ## everything that continuous integration runs
 	$(CARGO) run --quiet -p hemiola --example momentum -- threads
 	$(CARGO) run --quiet -p hemiola --example momentum -- tcp
 	$(CARGO) run --quiet -p hemiola --example momentum -- sim
+	$(CARGO) run --quiet -p hemiola --example subgradient -- threads sequential
+	$(CARGO) run --quiet -p hemiola --example subgradient -- tcp 2
+	$(CARGO) run --quiet -p hemiola --example subgradient -- sim auto
 
 sim: ## 2,000 random clusters under the consistency oracle (SEED=n for one of them)
 	$(if $(SEED),HEMIOLA_SEED=$(SEED),HEMIOLA_SEEDS=2000) $(CARGO) test --release -p hemiola --test oracle -- --nocapture
@@ -36,7 +39,7 @@ soak: ## 50 jobs killed at random moments that go on from their checkpoints (SEE
 	$(if $(SEED),HEMIOLA_SEED=$(SEED)) HEMIOLA_MOMENTS=50 $(CARGO) test -p hemiola --test checkpoints -- --nocapture killed
 	$(if $(SEED),HEMIOLA_SEED=$(SEED)) HEMIOLA_MOMENTS=50 $(CARGO) test -p hemiola-cli --test checkpoints -- --nocapture killed
 
-bench: build ## speed beside other programs, and what parts cost (NAME=mf|lda|mlr|processes|wire|budget|checkpoints for one)
+bench: build ## speed beside other programs, and what parts cost (NAME=mf|lda|mlr|processes|wire|tasks|budget|checkpoints for one)
 	./bench/run $(NAME)
 
 fuzz: ## any bytes into a decoder for a minute (NAME=frame|ratings|corpus|examples|model; needs a nightly toolchain)

@@ -19,6 +19,8 @@ use crate::misuse::{Misuse, check_dense, check_lease, check_rows, check_update, 
 use crate::rows::Rows;
 use crate::sabotage::Sabotage;
 use crate::schema::{Job, TableSchema};
+use crate::task::desk::{Desk, Desks};
+use crate::task::service::Service;
 use crate::values::Values;
 use crate::{Event, StalenessHistogram};
 use early::Early;
@@ -46,6 +48,8 @@ pub struct Client {
     histogram: StalenessHistogram,
     /// Under a budget: what was chosen to be sent before the end of a clock.
     early: Option<Early>,
+    /// Where the workers of a job of tasks sit.
+    desks: Option<Desks>,
     sabotage: Sabotage,
 }
 
@@ -110,8 +114,31 @@ impl Client {
             events: Vec::new(),
             histogram: StalenessHistogram::default(),
             early: job.budget.map(|budget| Early::new(&budget, job, id)),
+            desks: None,
             sabotage,
         }
+    }
+
+    /// Gives the workers their part in jobs of tasks.
+    pub fn serve(&mut self, service: &Arc<Service>) {
+        self.desks = Some(Desks::new(self.id, self.workers.clone(), service));
+    }
+
+    /// The desk of one of this client's workers or schedulers, if it has a part in jobs of tasks.
+    #[must_use]
+    pub fn desk(&self, thread: WorkerId) -> Option<&Desk> {
+        self.desks.as_ref().map(|desks| desks.desk(thread))
+    }
+
+    /// Does something at the desk of one of this client's workers or schedulers.
+    ///
+    /// # Panics
+    /// If the client has no part in jobs of tasks.
+    pub fn at_desk<R>(&mut self, thread: WorkerId, act: impl FnOnce(&mut Desk) -> R) -> R {
+        let desks = self.desks.as_mut().expect("a client with a part in jobs of tasks");
+        let result = act(desks.desk_mut(thread));
+        self.outbox.extend(desks.outbox());
+        result
     }
 
     /// What is to be sent, in order. Whoever drives the client takes it after every operation and message.
@@ -390,6 +417,12 @@ impl Client {
                     let seen = ToShard::Seen { table: table.id, through: table.rows_received[shard.index()] };
                     self.outbox.push((shard, Arc::new(seen)));
                 }
+            }
+            ToClient::Task(letter) => {
+                let wrong = || Misuse::Letter { from: letter.from, to: letter.to };
+                let desks = self.desks.as_mut().ok_or_else(wrong)?;
+                desks.receive(letter).ok_or_else(wrong)?;
+                self.outbox.extend(desks.outbox());
             }
             ToClient::Clock { clock } => {
                 let known = &mut self.shard_clocks[shard.index()];

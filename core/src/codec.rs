@@ -9,6 +9,8 @@ use crate::ids::{Clock, TableId, WorkerId};
 use crate::message::{ToClient, ToShard};
 use crate::precision::Precision;
 use crate::snapshot::{Layer, Part};
+use crate::task::Node;
+use crate::task::letter::Letter;
 use crate::values::Values;
 use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
@@ -20,7 +22,7 @@ compile_error!("the wire format is the memory of a little-endian machine");
 /// The length of a frame's header.
 pub const HEADER_BYTES: usize = size_of::<Header>();
 /// The version of the format. A peer with another one is refused.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 const MAGIC: u32 = u32::from_le_bytes(*b"HEMI");
 
 /// What is sent or received over a connection.
@@ -100,6 +102,8 @@ const ACKNOWLEDGE: u8 = 9;
 const CHECKPOINT: u8 = 10;
 const PART: u8 = 11;
 const STATE_PART: u8 = 12;
+const TASK_TO_SHARD: u8 = 13;
+const TASK_TO_CLIENT: u8 = 14;
 
 const NO_VALUES: u8 = 0;
 const DENSE: u8 = 1;
@@ -154,6 +158,7 @@ pub fn encode_to_shard(message: &ToShard, number: u64, acknowledged: u64) -> Enc
         ToShard::Seen { table, through } => {
             Encoded::new(Header { table: table.0, through: *through, ..head(SEEN) }, [&[]; 4])
         }
+        ToShard::Task(letter) => Encoded::with_letter(head(TASK_TO_SHARD), letter),
     }
 }
 
@@ -170,6 +175,7 @@ pub fn encode_to_client(message: &ToClient, number: u64, acknowledged: u64) -> E
         ToClient::Visible { table, through } => {
             Encoded::new(Header { table: table.0, through: *through, ..head(VISIBLE) }, [&[]; 4])
         }
+        ToClient::Task(letter) => Encoded::with_letter(head(TASK_TO_CLIENT), letter),
     }
 }
 
@@ -180,6 +186,7 @@ pub fn bytes_to_shard(message: &ToShard) -> u64 {
         ToShard::Get { rows, .. } => 8 * rows.len(),
         ToShard::Inc { rows, versions, values, .. } => bytes_of_rows(rows, versions.as_ref(), values),
         ToShard::Clock { .. } | ToShard::Checkpoint { .. } | ToShard::Seen { .. } => 0,
+        ToShard::Task(letter) => letter.wire_bytes(),
     };
     (HEADER_BYTES + body) as u64
 }
@@ -190,6 +197,7 @@ pub fn bytes_to_client(message: &ToClient) -> u64 {
     let body = match message {
         ToClient::Rows { rows, versions, values, .. } => bytes_of_rows(rows, versions.as_ref(), values),
         ToClient::Clock { .. } | ToClient::Visible { .. } => 0,
+        ToClient::Task(letter) => letter.wire_bytes(),
     };
     (HEADER_BYTES + body) as u64
 }
@@ -249,6 +257,33 @@ impl<'a> Encoded<'a> {
             }
             None => Self::new(head, [keys, &[], &[], numbers]),
         }
+    }
+
+    /// A letter: its keys, its numbers, its head and its payload. The length of its head is where other messages count
+    /// updates.
+    fn with_letter(head: Header, letter: &'a Letter) -> Self {
+        let (form, width, numbers): (u8, u32, &[u8]) = match &letter.values {
+            None => (NO_VALUES, 0, &[]),
+            Some(Values::Dense { width, numbers }) => (DENSE, *width, bytemuck::cast_slice(numbers)),
+            Some(Values::Half { width, precision: Precision::F16, numbers }) => {
+                (HALF_F16, *width, bytemuck::cast_slice(numbers))
+            }
+            Some(Values::Half { width, numbers, .. }) => (HALF_BF16, *width, bytemuck::cast_slice(numbers)),
+            Some(_) => unreachable!("tasks carry dense rows"),
+        };
+        let entry = if matches!(form, HALF_F16 | HALF_BF16) { 2 } else { 4 };
+        let head = Header {
+            form,
+            width,
+            clock: letter.from.code(),
+            worker: letter.to.code(),
+            through: letter.head.len() as u64,
+            keys: letter.keys.len() as u32,
+            entries: (numbers.len() / entry) as u32,
+            bytes: (letter.head.len() + letter.payload.len()) as u32,
+            ..head
+        };
+        Self::new(head, [bytemuck::cast_slice(&letter.keys), numbers, &letter.head, &letter.payload])
     }
 
     /// The header's bytes.
@@ -377,6 +412,8 @@ impl Header {
             }
             SHARD_CLOCK => Message::ToClient(ToClient::Clock { clock }),
             VISIBLE => Message::ToClient(ToClient::Visible { table, through }),
+            TASK_TO_SHARD => Message::ToShard(ToShard::Task(self.letter(frame)?)),
+            TASK_TO_CLIENT => Message::ToClient(ToClient::Task(self.letter(frame)?)),
             CONTROL => Message::Control(Array::in_frame(frame, 0, self.bytes as usize).ok_or(CodecError::Counts)?),
             ACKNOWLEDGE => Message::Acknowledge,
             _ => {
@@ -387,6 +424,29 @@ impl Header {
 
     fn rows(&self, frame: &Arc<Frame>) -> Result<Array<u64>, CodecError> {
         Array::in_frame(frame, 0, self.keys as usize).ok_or(CodecError::Counts)
+    }
+
+    fn letter(&self, frame: &Arc<Frame>) -> Result<Letter, CodecError> {
+        let node = |code| Node::from_code(code).ok_or(CodecError::Counts);
+        let entry = match self.form {
+            NO_VALUES if self.entries == 0 => 0,
+            DENSE => 4,
+            HALF_F16 | HALF_BF16 => 2,
+            form => return Err(CodecError::Kind { kind: self.kind, form }),
+        };
+        let values = if entry == 0 { None } else { Some(self.rows_and_values(frame)?.2) };
+        let after_values = self.keys as usize * 8 + self.entries as usize * entry;
+        let (bytes, head) = (self.bytes as usize, self.through as usize);
+        let payload = bytes.checked_sub(head).filter(|_| self.offsets == 0).ok_or(CodecError::Counts)?;
+        let part = |start, len| Array::in_frame(frame, start, len).ok_or(CodecError::Counts);
+        Ok(Letter {
+            from: node(self.clock)?,
+            to: node(self.worker)?,
+            head: part(after_values, head)?,
+            keys: self.rows(frame)?,
+            values,
+            payload: part(after_values + head, payload)?,
+        })
     }
 
     fn rows_and_values(&self, frame: &Arc<Frame>) -> Result<Tagged, CodecError> {
@@ -486,7 +546,7 @@ mod tests {
     }
 
     fn message() -> impl Strategy<Value = Message> {
-        (0..9u8, values(), any::<u32>(), any::<u64>()).prop_map(|(kind, (rows, values), small, through)| {
+        (0..11u8, values(), any::<u32>(), any::<u64>()).prop_map(|(kind, (rows, values), small, through)| {
             let versions = (small % 2 == 0 && matches!(values, Values::Dense { .. } | Values::Half { .. }))
                 .then(|| rows.iter().map(|&row| row as u32).collect::<Vec<u32>>().into());
             let (table, clock, rows) = (TableId(small), Clock(small), Array::from(rows));
@@ -499,6 +559,19 @@ mod tests {
                 5 => Message::ToClient(ToClient::Clock { clock }),
                 6 => Message::ToClient(ToClient::Visible { table, through }),
                 7 => Message::Control(br#"{"a":1}"#.to_vec().into()),
+                8 | 9 => {
+                    let (from, to) = (Node::Scheduler(small % 9), Node::Worker(WorkerId(small % 1000)));
+                    let bytes = |count: u64| vec![7u8; count as usize].into();
+                    let values =
+                        Some(values).filter(|values| matches!(values, Values::Dense { .. } | Values::Half { .. }));
+                    let letter =
+                        Letter { from, to, head: bytes(through % 50), keys: rows, values, payload: bytes(through % 7) };
+                    if kind == 8 {
+                        Message::ToShard(ToShard::Task(letter))
+                    } else {
+                        Message::ToClient(ToClient::Task(letter))
+                    }
+                }
                 _ => Message::Acknowledge,
             }
         })
@@ -544,7 +617,7 @@ mod tests {
         );
         assert_eq!(
             with(4, &[9, 0]),
-            "the other end speaks version 9 of the protocol, this one version 2; use the same release on both"
+            "the other end speaks version 9 of the protocol, this one version 3; use the same release on both"
         );
         assert_eq!(with(48, &[0xff; 4]), "a message of 34359738360 bytes was announced, and at most 1000 are taken");
         assert_eq!(with(72, &[7]), "a message's checksum does not match: it was damaged on the way");

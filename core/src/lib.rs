@@ -16,6 +16,7 @@
 //! - A [`snapshot`] is a shard's tables exactly after a clock, taken while newer updates go on; [`checkpoint`] decides
 //!   at which clocks.
 //! - [`budget`] says how much a node may send, [`priority`] what goes first, and [`pacer`] when.
+//! - [`task`] is the other way to use the tables: pushes, pulls and functions with dependencies, over the same links.
 //! - [`coordinator`] sums what workers report and decides when a job begins, ends or has failed.
 
 pub mod array;
@@ -52,6 +53,7 @@ mod snapshots;
 mod store;
 mod stored;
 mod tagged;
+pub mod task;
 pub mod values;
 
 pub use array::Array;

@@ -7,6 +7,7 @@
 
 use crate::array::Array;
 use crate::ids::{Clock, TableId, WorkerId};
+use crate::task::letter::Letter;
 use crate::values::Values;
 
 /// From a client to a shard.
@@ -56,6 +57,8 @@ pub enum ToShard {
         /// How many.
         through: u64,
     },
+    /// About a task, for the shard or for a node of another client.
+    Task(Letter),
 }
 
 /// From a shard to a client.
@@ -89,4 +92,6 @@ pub enum ToClient {
         /// How many.
         through: u64,
     },
+    /// About a task, for a node of the client.
+    Task(Letter),
 }

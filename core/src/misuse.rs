@@ -1,9 +1,11 @@
 //! Uses of a table that cannot be, and the checks that find them before anything is done.
 
+use crate::ids::ShardId;
 use crate::row::RowKind;
 use crate::rows::Rows;
 use crate::schema::TableSchema;
 use crate::store;
+use crate::task::{Node, TaskError};
 use crate::values::Values;
 use thiserror::Error;
 
@@ -25,6 +27,14 @@ pub enum Misuse {
     NotRead { table: String, row: u64 },
     #[error("table '{table}': its rows come with versions only where its stored procedure asks for them")]
     Versions { table: String },
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    #[error("table '{table}': row {row} is not on {shard}")]
+    NotHere { table: String, row: u64, shard: ShardId },
+    #[error("table '{table}': what was pushed under stamp {stamp} has rows of {found} numbers, not of {width}")]
+    KeptWidth { table: String, stamp: u64, width: u32, found: u32 },
+    #[error("a message about a task that {from} sent to {to} cannot be right")]
+    Letter { from: Node, to: Node },
     #[error("table '{table}': rows of kind {kind} cannot be read as dense numbers")]
     NotDense { table: String, kind: String },
 }

@@ -2,6 +2,7 @@
 //! them, answers reads when its rows are new enough, and pushes what changed to those who asked for it.
 
 mod early;
+pub mod tasks;
 
 use crate::consistency::Consistency;
 use crate::ids::{ClientId, Clock, ShardId, TableId, WorkerId};
@@ -14,11 +15,13 @@ use crate::schema::{Job, TableSchema};
 use crate::snapshot::{Layer, Part, PartError, TableSnapshot, Update};
 use crate::store::Store;
 use crate::stored::Stored;
+use crate::task::Node;
 use crate::values::Values;
 use crate::{Array, Event};
 use early::Early;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tasks::Tasks;
 use thiserror::Error;
 
 /// Memory beyond this is given back instead of being kept for the next rows that are sent.
@@ -40,6 +43,8 @@ pub struct Shard {
     checkpoint: (Clock, bool),
     /// Under a budget: which table is the next to send changed rows early.
     early_turn: usize,
+    /// What this shard's server does for jobs of tasks.
+    tasks: Option<Tasks>,
     outbox: Vec<(ClientId, Arc<ToClient>)>,
     events: Vec<Event>,
     sabotage: Sabotage,
@@ -126,6 +131,8 @@ pub enum ShardError {
     Checkpoint { client: ClientId, clock: Clock },
     #[error("an update from {client} was made in {update}, which it had already finished")]
     TooLate { client: ClientId, update: Clock },
+    #[error("a message about a task that {from} sent to {to} by {client} cannot be right")]
+    Letter { client: ClientId, from: Node, to: Node },
 }
 
 impl Shard {
@@ -160,6 +167,7 @@ impl Shard {
             clocks_since_push: 0,
             checkpoint: (Clock(0), false),
             early_turn: 0,
+            tasks: None,
             outbox: Vec::new(),
             events: Vec::new(),
             sabotage,
@@ -240,6 +248,7 @@ impl Shard {
                     self.tell_what_is_visible();
                 }
             }
+            ToShard::Task(letter) => self.receive_letter(client, letter)?,
             ToShard::Clock { clock } => self.client_clock(client, *clock)?,
             ToShard::Checkpoint { clock } => self.begin_checkpoint(client, *clock)?,
             ToShard::Seen { table, through } => {

@@ -3,10 +3,15 @@
 use hemiola_core::message::{ToClient, ToShard};
 use hemiola_core::procedure::AdaRevision;
 use hemiola_core::sabotage::Sabotage;
+use hemiola_core::task::desk::{Desk, Turn};
+use hemiola_core::task::letter::{CallHead, Head, Letter, TaskHead};
+use hemiola_core::task::service::{ServerFunction, Service, Tenant};
+use hemiola_core::task::{Group, Node, Server, Task};
 use hemiola_core::{
     Array, Client, ClientId, Clock, Consistency, Job, RowKind, Shard, ShardId, TableId, TableSchema, Values, WorkerId,
 };
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn job(consistency: Consistency) -> Job {
@@ -75,6 +80,63 @@ fn tagged() -> impl Strategy<Value = (Array<u64>, Option<Array<u32>>, Values)> {
     rows_and_values().prop_flat_map(|(rows, values)| (Just(rows.clone().into()), versions(rows.len()), Just(values)))
 }
 
+fn node() -> impl Strategy<Value = Node> {
+    let number = || prop_oneof![4 => 0..3u32, 1 => any::<u32>()];
+    prop_oneof![
+        number().prop_map(|n| Node::Server(ShardId(n))),
+        number().prop_map(|n| Node::Worker(WorkerId(n))),
+        number().prop_map(Node::Scheduler),
+    ]
+}
+
+fn head() -> impl Strategy<Value = Head> {
+    let number = || prop_oneof![4 => 0..4u64, 1 => any::<u64>()];
+    let range = || proptest::option::of((prop_oneof![0..20u64, any::<u64>()], prop_oneof![0..22u64, any::<u64>()]));
+    let call = prop_oneof![
+        (table(), range(), any::<bool>()).prop_map(|(table, range, keep)| CallHead::Push { table, range, keep }),
+        (table(), range()).prop_map(|(table, range)| CallHead::Pull { table, range }),
+        (table(), range()).prop_map(|(table, range)| CallHead::PushPull { table, range }),
+        Just(CallHead::Function { name: "aggregate".to_owned() }),
+        Just(CallHead::Function { name: "unknown".to_owned() }),
+        Just(CallHead::End),
+    ];
+    let group = prop_oneof![Just(Group::Workers), Just(Group::Servers), node().prop_map(Group::One)];
+    let dependencies = (proptest::collection::vec(number(), 0..3), proptest::collection::vec((group, number()), 0..3));
+    let task = (number(), call, dependencies, proptest::option::of(number()), number(), any::<bool>()).prop_map(
+        |(number, call, (after, after_stamps), stamp, settled, alone)| {
+            Head::Task(TaskHead { number, call, after, after_stamps, stamp, settled, alone })
+        },
+    );
+    prop_oneof![
+        4 => task,
+        1 => number().prop_map(|number| Head::Finished { number }),
+        1 => number().prop_map(|number| Head::Done { number, waited_seconds: f64::NAN, ran_seconds: 1.0 }),
+        1 => number().prop_map(|number| Head::Failed { number, reason: "none".to_owned() }),
+    ]
+}
+
+/// What the codec gives: dense rows or none, and a head that may not be one.
+fn letter() -> impl Strategy<Value = Letter> {
+    let bytes = || proptest::collection::vec(any::<u8>(), 0..12);
+    let parts = (node(), node(), head(), proptest::option::weighted(0.1, bytes()), bytes());
+    (parts, rows_and_values()).prop_map(|((from, to, head, junk, payload), (mut keys, values))| {
+        keys.sort_unstable();
+        let values = Some(values).filter(|values| matches!(values, Values::Dense { .. }));
+        let letter = Letter::new(from, to, &head);
+        let head = junk.map_or(letter.head.clone(), Into::into);
+        Letter { keys: keys.into(), values, payload: payload.into(), head, ..letter }
+    })
+}
+
+/// A job of tasks on the dense table, with two workers and a scheduler.
+fn service(job: &Job) -> Arc<Service> {
+    let aggregate = |server: &mut Server<'_>, _: &[u8]| {
+        server.aggregate(TableId(0), 1, 2).map(|(keys, _)| vec![keys.len() as u8]).map_err(Into::into)
+    };
+    let functions: BTreeMap<String, Arc<ServerFunction>> = [("aggregate".to_owned(), Arc::new(aggregate) as _)].into();
+    Arc::new(Service::new(&[Tenant { name: "job".to_owned(), workers: 0..2, tables: 0..1, functions }], job))
+}
+
 fn to_shard() -> impl Strategy<Value = ToShard> {
     let get =
         (table(), clocks(), rows()).prop_map(|(table, needed, rows)| ToShard::Get { table, needed, rows: rows.into() });
@@ -86,7 +148,7 @@ fn to_shard() -> impl Strategy<Value = ToShard> {
     let seen =
         (table(), prop_oneof![0..4u64, any::<u64>()]).prop_map(|(table, through)| ToShard::Seen { table, through });
     let checkpoint = clocks().prop_map(|clock| ToShard::Checkpoint { clock });
-    prop_oneof![get, inc, clock, seen, checkpoint]
+    prop_oneof![get, inc, clock, seen, checkpoint, letter().prop_map(ToShard::Task)]
 }
 
 fn to_client() -> impl Strategy<Value = ToClient> {
@@ -96,7 +158,7 @@ fn to_client() -> impl Strategy<Value = ToClient> {
         });
     let clock = clocks().prop_map(|clock| ToClient::Clock { clock });
     let visible = (table(), any::<u64>()).prop_map(|(table, through)| ToClient::Visible { table, through });
-    prop_oneof![sent, clock, visible]
+    prop_oneof![sent, clock, visible, letter().prop_map(ToClient::Task)]
 }
 
 fn models() -> impl Strategy<Value = Consistency> {
@@ -115,6 +177,7 @@ proptest! {
     #[test]
     fn a_shard_takes_or_refuses_anything(model in models(), messages in proptest::collection::vec((0..2u32, to_shard()), 1..12)) {
         let mut shard = Shard::new(ShardId(1), &job(model), Sabotage::None);
+        shard.serve(&service(&job(model)));
         for (client, message) in messages {
             // What matters is that it returns.
             drop(shard.receive(ClientId(client), &message));
@@ -125,13 +188,20 @@ proptest! {
     #[test]
     fn a_client_takes_or_refuses_anything(model in models(), messages in proptest::collection::vec((0..2u32, to_client()), 1..12)) {
         let mut client = Client::new(ClientId(0), &job(model), Sabotage::None);
+        client.serve(&service(&job(model)));
         let read = [0, 5, 19];
         for (shard, message) in messages {
             for table in [TableId(0), TableId(2)] {
                 drop(client.get(WorkerId(0), table, &hemiola_core::Rows::List(&read)));
                 drop(client.inc(WorkerId(0), table, &read, &Values::dense(2, vec![0.5; 6])));
             }
+            let pull = Task::push_pull(TableId(0), 3..9, Values::dense(2, vec![0.5; 12]));
+            drop(client.at_desk(WorkerId(0), |desk| desk.issue(pull, None, false)));
             drop(client.receive(ShardId(shard), &message));
+            let turn = client.at_desk(WorkerId(0), Desk::turn);
+            if let Turn::Call { id, .. } = turn {
+                client.at_desk(WorkerId(0), |desk| desk.returned(id, Vec::new(), 0.0, 0.0));
+            }
             client.clock(WorkerId(1));
             drop(client.outbox());
         }

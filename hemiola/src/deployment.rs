@@ -4,6 +4,7 @@ use crate::checkpoint::Checkpoints;
 use crate::error::Error;
 use crate::worker::Worker;
 use crate::{sim, tcp, threads};
+use hemiola_core::task::service::Tenant;
 use hemiola_core::{Clock, StalenessHistogram, TableSchema};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -125,7 +126,7 @@ pub fn run_observed(
     program: &Program<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Outcome, Error> {
-    run_any(deployment, tables, None, program, observer)
+    run_any(deployment, tables, &[], None, program, observer)
 }
 
 /// Runs `program` on every worker of a job that is saved as it goes, and goes on from a checkpoint if it is told to.
@@ -139,22 +140,24 @@ pub fn run_saved(
     program: &Program<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Outcome, Error> {
-    run_any(deployment, tables, Some(checkpoints), program, observer)
+    run_any(deployment, tables, &[], Some(checkpoints), program, observer)
 }
 
-fn run_any(
+/// Runs `program` on every worker, and on a thread for the scheduler of each of the jobs of tasks that share them.
+pub(crate) fn run_any(
     deployment: &Deployment,
     tables: &[TableSchema],
+    tenants: &[Tenant],
     checkpoints: Option<&Checkpoints>,
     program: &Program<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Outcome, Error> {
     match (deployment, checkpoints) {
         (Deployment::Threads { workers, timeout }, checkpoints) => {
-            threads::run(*workers, *timeout, tables, checkpoints, program, observer)
+            threads::run((*workers, *timeout), tables, tenants, checkpoints, program, observer)
         }
-        (Deployment::Tcp(config), checkpoints) => tcp::run(config, tables, checkpoints, program, observer),
-        (Deployment::Sim(config), None) => sim::run(config, tables, program, observer),
+        (Deployment::Tcp(config), checkpoints) => tcp::run(config, tables, tenants, checkpoints, program, observer),
+        (Deployment::Sim(config), None) => sim::run(config, tables, tenants, program, observer),
         (Deployment::Sim(_), Some(_)) => Err(sim::SimError::NoDisk.into()),
     }
 }

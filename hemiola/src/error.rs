@@ -1,6 +1,7 @@
 //! What can go wrong with a job, by what the caller can do about it.
 
 use hemiola_core::client::Wait;
+use hemiola_core::task::{Node, TaskError, TaskFailure};
 use hemiola_core::{Clock, Misuse, SchemaError, WorkerId};
 use thiserror::Error;
 
@@ -49,6 +50,22 @@ pub enum Error {
     /// A checkpoint cannot be gone on from, or none can be written.
     #[error(transparent)]
     Checkpoint(#[from] crate::checkpoint::CheckpointError),
+    /// A task cannot be issued.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// A task failed, or a function that it called.
+    #[error(transparent)]
+    TaskFailed(TaskFailure),
+    /// A task was not done in time, or none came.
+    #[error("{node} waited {seconds:.0} s for {what}")]
+    TaskTimeout {
+        /// Who waited.
+        node: Node,
+        /// For what.
+        what: String,
+        /// How long.
+        seconds: f64,
+    },
     /// Someone else's failure ended the job.
     #[error("{reason}")]
     Stopped {

@@ -21,13 +21,15 @@
 //! ```
 //!
 //! The same program runs in local processes over tcp with `Deployment::tcp`, and in virtual time on simulated nodes
-//! with `Deployment::sim`. See [`Worker`] for everything a worker can do.
+//! with `Deployment::sim`. See [`Worker`] for everything a worker can do, and [`tasks`] for the other way to write an
+//! algorithm: a scheduler that issues tasks with dependencies.
 
 pub mod checkpoint;
 mod deployment;
 mod error;
 mod host;
 pub mod sim;
+pub mod tasks;
 pub mod tcp;
 mod threads;
 mod topology;
@@ -42,7 +44,7 @@ pub use hemiola_core::procedure::{self, Procedure};
 pub use hemiola_core::row::RowRef;
 pub use hemiola_core::sabotage::Sabotage;
 pub use hemiola_core::{
-    Budget, ClientId, Clock, Consistency, Event, Init, Job, Lease, Placement, Precision, Priority, Row, RowKind,
+    Array, Budget, ClientId, Clock, Consistency, Event, Init, Job, Lease, Placement, Precision, Priority, Row, RowKind,
     RowType, Rows, ShardId, StalenessHistogram, TableId, TableSchema, Values, WorkerId,
 };
 pub use topology::Topology;

@@ -33,6 +33,7 @@ use crate::threads::run_worker;
 use baton::Seat;
 use hemiola_core::coordinator::{FromCoordinator, ToCoordinator};
 use hemiola_core::message::{ToClient, ToShard};
+use hemiola_core::task::service::{Service, Tenant};
 use hemiola_core::{Client, ClientId, Clock, Event, Job, ShardId, StalenessHistogram, TableSchema, WorkerId};
 use parking_lot::Mutex;
 use std::sync::mpsc::{self, Receiver};
@@ -192,10 +193,11 @@ fn with_client<R>(host: &Host, f: impl FnOnce(&mut Client) -> R) -> R {
 pub(crate) fn run(
     config: &Config,
     tables: &[TableSchema],
+    tenants: &[Tenant],
     program: &Program<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Outcome, Error> {
-    run_traced(config, tables, program, observer).map(|(outcome, _)| outcome)
+    simulate(config, tables, tenants, program, observer).map(|(outcome, _)| outcome)
 }
 
 /// Runs `program` on every worker of a simulated cluster; says also what happened in it.
@@ -208,14 +210,31 @@ pub fn run_traced(
     program: &Program<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<(Outcome, Trace), Error> {
+    simulate(config, tables, &[], program, observer)
+}
+
+fn simulate(
+    config: &Config,
+    tables: &[TableSchema],
+    tenants: &[Tenant],
+    program: &Program<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<(Outcome, Trace), Error> {
     config.validate()?;
-    let workers_per_client = vec![config.workers_per_node; config.nodes as usize];
+    let mut workers_per_client = vec![config.workers_per_node; config.nodes as usize];
+    workers_per_client.extend((!tenants.is_empty()).then_some(tenants.len() as u32));
+    // Schedulers have a node of their own, the last.
+    let config = &Config { nodes: workers_per_client.len() as u32, ..config.clone() };
     let job = Job { tables: tables.to_vec(), workers_per_client, shards: config.shards(), budget: config.budget };
     job.validate()?;
     let seats = (0..job.workers()).map(|_| Seat::default()).collect();
     let cluster = Arc::new(Cluster { world: Mutex::new(World::new(config, job.clone())), seats });
+    let service = (!tenants.is_empty()).then(|| Arc::new(Service::new(tenants, &job)));
+    service.iter().for_each(|service| cluster.world.lock().serve(service));
     let host = |client| {
-        let mut core = Core::Cached { client: Client::new(client, &job, config.sabotage), shards: Vec::new() };
+        let mut library = Client::new(client, &job, config.sabotage);
+        service.iter().for_each(|service| library.serve(service));
+        let mut core = Core::Cached { client: library, shards: Vec::new() };
         let port = Port { client, cluster: Arc::clone(&cluster) };
         let vault = config.saving.as_ref().map(|saving| {
             let states = saving.resume.iter().flat_map(|checkpoint| checkpoint.states.clone()).collect();

@@ -39,18 +39,21 @@ use crate::deployment::{Observer, Outcome, Program};
 use crate::error::Error;
 use child::Child;
 use hemiola_core::TableSchema;
+use hemiola_core::task::service::{Service, Tenant};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
 
 pub(crate) fn run(
     config: &Config,
     tables: &[TableSchema],
+    tenants: &[Tenant],
     checkpoints: Option<&Checkpoints>,
     program: &Program<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Outcome, Error> {
     config.validate()?;
-    let job = config.job(tables);
+    let job = config.job(tables, tenants.len() as u32);
     job.validate()?;
     let Some(child) = Child::from_environment()? else {
         return launcher::run(config, &job, checkpoints, observer);
@@ -58,14 +61,15 @@ pub(crate) fn run(
     let process = child.process;
     let exists = match process {
         Role::Server(shard) => shard.0 < job.shards,
-        Role::Worker(client) => client.0 < config.processes,
+        Role::Worker(client) => client.index() < job.workers_per_client.len(),
     };
     if !exists {
         child::leave(process, "the job has no such process");
     }
+    let service = (!tenants.is_empty()).then(|| Arc::new(Service::new(tenants, &job)));
     let played = match process {
-        Role::Server(shard) => server::run(&child, shard, config, &job, checkpoints),
-        Role::Worker(client) => process::run(child, client, config, &job, checkpoints, program),
+        Role::Server(shard) => server::run(&child, shard, config, (&job, service.as_ref()), checkpoints),
+        Role::Worker(client) => process::run(child, client, config, (&job, service.as_ref()), checkpoints, program),
     };
     let error = played.expect_err("a child ends its process when its role is played");
     child::leave(process, &error.to_string())

@@ -9,29 +9,36 @@ use crate::worker::Worker;
 use hemiola_core::checkpoint::{Owner, Planner};
 use hemiola_core::coordinator::{Coordinator, ToCoordinator};
 use hemiola_core::sabotage::Sabotage;
+use hemiola_core::shard::tasks::panic_message;
+use hemiola_core::task::service::{Service, Tenant};
 use hemiola_core::{Client, ClientId, Clock, Embedded, Job, Shard, ShardId, TableSchema, WorkerId};
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 pub(crate) fn run(
-    workers: u32,
-    timeout: Duration,
+    (workers, timeout): (u32, Duration),
     tables: &[TableSchema],
+    tenants: &[Tenant],
     checkpoints: Option<&Checkpoints>,
     program: &Program<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Outcome, Error> {
+    let workers = workers + tenants.len() as u32;
     let job = Job { tables: tables.to_vec(), workers_per_client: vec![workers], shards: 1, budget: None };
     job.validate()?;
-    let mut core = if Embedded::suits(&job) {
+    let mut core = if tenants.is_empty() && Embedded::suits(&job) {
         Core::Embedded(Embedded::new(&job))
     } else {
         let shards = (0..job.shards).map(|shard| Shard::new(ShardId(shard), &job, Sabotage::None)).collect();
         Core::Cached { client: Client::new(ClientId(0), &job, Sabotage::None), shards }
     };
+    if let (Core::Cached { client, shards }, false) = (&mut core, tenants.is_empty()) {
+        let service = Arc::new(Service::new(tenants, &job));
+        client.serve(&service);
+        shards.iter_mut().for_each(|shard| shard.serve(&service));
+    }
     let coordinator = Some(Coordinator::new(&job));
     let outcome;
     let host;
@@ -142,9 +149,4 @@ pub(crate) fn run_worker(
         Ok(Err(error)) => Err(error),
         Err(panic) => Err(Error::Panicked { worker: id, message: panic_message(panic.as_ref()) }),
     }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".to_owned())
 }

@@ -315,6 +315,22 @@ impl Worker {
         }
     }
 
+    /// The process's side of the job.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Waits for something about tasks; gives also how long.
+    pub(crate) fn wait_for_tasks<R>(
+        &mut self,
+        mut poll: impl FnMut(&mut Core) -> Poll<R>,
+        explain: impl Fn(&Core, f64) -> Error,
+    ) -> Result<(R, f64), Error> {
+        let waited = self.host.wait(self.id, |state| Ok(poll(&mut state.core)), explain)?;
+        self.wait_seconds += waited.1;
+        Ok(waited)
+    }
+
     /// Runs an operation on rows of `table`, or on none, until it is ready.
     fn wait<R>(
         &mut self,

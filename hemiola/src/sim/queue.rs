@@ -3,7 +3,7 @@
 use super::time::Time;
 use super::wire::Packet;
 use hemiola_core::coordinator::FromCoordinator;
-use hemiola_core::message::ToShard;
+use hemiola_core::message::{ToClient, ToShard};
 use hemiola_core::{ClientId, ShardId, WorkerId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub(super) enum Coming {
     Deliver(Packet),
     /// A shard gets to a message.
     Handle { client: ClientId, shard: ShardId, message: Arc<ToShard> },
+    /// A shard has done the work of its functions, and sends what they led to.
+    Answer { shard: ShardId, answers: Vec<(ClientId, Arc<ToClient>)> },
     /// The coordinator's answer is with everyone.
     Hear(FromCoordinator),
     /// The next part of a shard's checkpoint is taken out.

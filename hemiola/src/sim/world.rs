@@ -12,6 +12,7 @@ use crate::host::Host;
 use hemiola_core::checkpoint::Owner;
 use hemiola_core::coordinator::{Coordinator, FromCoordinator, Process, ToCoordinator};
 use hemiola_core::message::{ToClient, ToShard};
+use hemiola_core::task::service::Service;
 use hemiola_core::{ClientId, Clock, Event, Job, Shard, ShardId, WorkerId};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -123,6 +124,11 @@ impl World {
         world
     }
 
+    /// Gives the shards their part in jobs of tasks.
+    pub(super) fn serve(&mut self, service: &Arc<Service>) {
+        self.servers.shards.iter_mut().for_each(|shard| shard.serve(service));
+    }
+
     /// Lets time pass until something must be done outside.
     pub(super) fn step(&mut self) -> Step {
         loop {
@@ -183,6 +189,10 @@ impl World {
             Coming::Deliver(packet) => self.deliver(packet),
             Coming::Handle { client, shard, message } => {
                 self.handle(client, shard, &message);
+                None
+            }
+            Coming::Answer { shard, answers } => {
+                answers.into_iter().for_each(|(client, message)| self.send(client, shard, Load::Answer(message)));
                 None
             }
             Coming::Hear(answer) => {
@@ -268,9 +278,14 @@ impl World {
         let result = server.receive(client, message);
         let answers: Vec<_> = server.outbox().collect();
         let events: Vec<Event> = server.events().collect();
+        let work = server.take_work();
         self.record(events);
-        for (client, message) in answers {
-            self.send(client, shard, Load::Answer(message));
+        if work > 0 {
+            let free = &mut self.servers.free[shard.index()];
+            *free = (*free).max(self.now) + Time::from_seconds(work as f64 * self.config.seconds_per_unit);
+            self.queue.push(*free, Coming::Answer { shard, answers });
+        } else {
+            answers.into_iter().for_each(|(client, message)| self.send(client, shard, Load::Answer(message)));
         }
         self.stir_node(self.wire.node_of((client, shard), End::Shard));
         if let Err(error) = result {
@@ -356,7 +371,8 @@ impl World {
     }
 
     fn client_of(&self, worker: WorkerId) -> ClientId {
-        ClientId(worker.0 / self.config.workers_per_node)
+        // The last node is that of the schedulers, if there are any, however many.
+        ClientId((worker.0 / self.config.workers_per_node).min(self.config.nodes - 1))
     }
 
     pub(super) fn host(&self, client: ClientId) -> Arc<Host> {

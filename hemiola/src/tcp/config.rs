@@ -67,8 +67,10 @@ impl Config {
         Ok(())
     }
 
-    pub(crate) fn job(&self, tables: &[TableSchema]) -> Job {
-        let workers_per_client = vec![self.workers_per_process; self.processes as usize];
+    /// The job of these tables; if there are schedulers, they have a process of their own, the last.
+    pub(crate) fn job(&self, tables: &[TableSchema], schedulers: u32) -> Job {
+        let mut workers_per_client = vec![self.workers_per_process; self.processes as usize];
+        workers_per_client.extend((schedulers > 0).then_some(schedulers));
         Job { tables: tables.to_vec(), workers_per_client, shards: self.servers, budget: self.budget }
     }
 }

@@ -128,7 +128,7 @@ pub fn introduce(stream: &TcpStream, hello: &Hello, message_bytes_max: u64) -> R
     }
 }
 
-/// Hears who calls. Only a caller that knows the secret gets any answer.
+/// Hears who calls. Only a caller that knows the secret gets any answer: [`welcome`], or [`refuse`] if its job is another.
 pub(crate) fn hear(stream: &TcpStream, secret: &Secret, job: u64) -> Result<(Hello, Reader), TcpError> {
     let mut reader = begin(stream)?;
     let hello: Hello = receive_control(&mut reader)?;
@@ -138,11 +138,14 @@ pub(crate) fn hear(stream: &TcpStream, secret: &Secret, job: u64) -> Result<(Hel
         return Err(TcpError::Secret { address });
     }
     if hello.job != job {
-        let mismatch = TcpError::Mismatch { process: hello.process };
-        send_control(&mut &*stream, &Answer::Refused { reason: mismatch.to_string() })?;
-        return Err(mismatch);
+        return Err(TcpError::Mismatch { process: hello.process });
     }
     Ok((hello, reader))
+}
+
+/// Tells a caller why it is not let in. It may be gone by then, and that is as well.
+pub(crate) fn refuse(stream: &TcpStream, reason: &TcpError) {
+    drop(send_control(&mut &*stream, &Answer::Refused { reason: reason.to_string() }));
 }
 
 /// Lets a caller in that [`hear`] found right.

@@ -5,7 +5,7 @@ use crate::deployment::{Observation, Observer, Outcome};
 use crate::error::Error;
 use crate::tcp::child::{environment, resume_variable};
 use crate::tcp::handshake::{
-    Reader, Secret, UNINTRODUCED_MAX, fingerprint, hear, receive_control, send_control, welcome,
+    Reader, Secret, UNINTRODUCED_MAX, fingerprint, hear, receive_control, refuse, send_control, welcome,
 };
 use crate::tcp::lane::shut;
 use crate::tcp::process::ProcessOutcome;
@@ -125,10 +125,24 @@ fn collect(results: &[&[u8]], seconds: f64) -> Result<Outcome, TcpError> {
 
 /// What happens to a launcher.
 enum Event {
-    Joined { process: Process, address: Option<String>, stream: TcpStream, reader: Reader },
-    Mismatch { process: Process },
-    Message { process: Process, message: ToCoordinator },
-    Gone { process: Process },
+    Joined {
+        process: Process,
+        address: Option<String>,
+        stream: TcpStream,
+        reader: Reader,
+    },
+    /// A process that has not been told yet: it would end, and its end would be noticed first.
+    Mismatch {
+        process: Process,
+        stream: TcpStream,
+    },
+    Message {
+        process: Process,
+        message: ToCoordinator,
+    },
+    Gone {
+        process: Process,
+    },
 }
 
 struct Launcher {
@@ -159,7 +173,11 @@ impl Launcher {
                 self.door.listen_to(process, reader)?;
                 self.coordinator.receive(process, ToCoordinator::Join { process, address });
             }
-            Event::Mismatch { process } => return Err(TcpError::Mismatch { process }),
+            Event::Mismatch { process, stream } => {
+                let mismatch = TcpError::Mismatch { process };
+                refuse(&stream, &mismatch);
+                return Err(mismatch);
+            }
             Event::Message { message: ToCoordinator::Join { .. }, .. } => {}
             Event::Message { process, message } => {
                 let seconds = self.began.elapsed().as_secs_f64();
@@ -277,7 +295,7 @@ fn tell(events: &Sender<Event>, event: Event) -> bool {
 fn introduced(stream: TcpStream, secret: &Secret, job: u64, limit: u64) -> Result<Event, TcpError> {
     stream.set_nonblocking(false)?;
     let (hello, reader) = match hear(&stream, secret, job) {
-        Err(TcpError::Mismatch { process }) => return Ok(Event::Mismatch { process }),
+        Err(TcpError::Mismatch { process }) => return Ok(Event::Mismatch { process, stream }),
         heard => heard?,
     };
     let reader = welcome(&stream, reader, 0, limit)?;
@@ -305,7 +323,7 @@ impl Processes {
     ) -> Result<Self, TcpError> {
         let mut started = Self(Vec::new());
         let servers = (0..job.shards).map(|shard| Process::Server(ShardId(shard)));
-        let workers = (0..config.processes).map(|client| Process::Worker(ClientId(client)));
+        let workers = (0..job.workers_per_client.len() as u32).map(|client| Process::Worker(ClientId(client)));
         for process in servers.chain(workers) {
             let variables = environment(process, address, secret).map(|(name, value)| (name, OsString::from(value)));
             let variables = variables.into_iter().chain(resumed.map(resume_variable)).collect();

@@ -16,6 +16,7 @@ use hemiola_core::coordinator::{FromCoordinator, Process, ToCoordinator};
 use hemiola_core::link::Arrival;
 use hemiola_core::message::ToShard;
 use hemiola_core::sabotage::Sabotage;
+use hemiola_core::task::service::Service;
 use hemiola_core::{Client, ClientId, Job, ShardId, StalenessHistogram, WorkerId};
 use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, TcpStream};
@@ -71,12 +72,13 @@ pub(crate) fn run(
     child: Child,
     id: ClientId,
     config: &Config,
-    job: &Job,
+    (job, service): (&Job, Option<&Arc<Service>>),
     checkpoints: Option<&Checkpoints>,
     program: &Program<'_>,
 ) -> Result<(), TcpError> {
     let resumed = resumed()?;
     let mut client = Client::new(id, job, Sabotage::None);
+    service.into_iter().for_each(|service| client.serve(service));
     resumed.iter().for_each(|checkpoint| client.resume(checkpoint.clock()));
     let states = threads::states(resumed.as_ref(), job.workers_of(id))?;
     let (control, mut receiver) = child.join(job, None, config)?;

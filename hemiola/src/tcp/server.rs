@@ -3,7 +3,7 @@
 use crate::checkpoint::{Checkpoints, Directory, PART_BYTES, save_tables};
 use crate::tcp::child::{Child, ControlSender, resumed};
 use crate::tcp::connection::WireError;
-use crate::tcp::handshake::{Reader, Secret, UNINTRODUCED_MAX, fingerprint, hear, welcome};
+use crate::tcp::handshake::{Reader, Secret, UNINTRODUCED_MAX, fingerprint, hear, refuse, welcome};
 use crate::tcp::lane::Lane;
 use crate::tcp::pacing::Pacing;
 use crate::tcp::{Config, TcpError, listen, say, spawn};
@@ -14,6 +14,7 @@ use hemiola_core::link::{Arrival, LinkError};
 use hemiola_core::message::ToClient;
 use hemiola_core::sabotage::Sabotage;
 use hemiola_core::shard::ShardError;
+use hemiola_core::task::service::Service;
 use hemiola_core::{ClientId, Job, Shard, ShardId};
 use parking_lot::{Condvar, Mutex};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -65,11 +66,12 @@ pub(crate) fn run(
     child: &Child,
     id: ShardId,
     config: &Config,
-    job: &Job,
+    (job, service): (&Job, Option<&Arc<Service>>),
     checkpoints: Option<&Checkpoints>,
 ) -> Result<(), TcpError> {
     let (listener, address) = listen(config.bind)?;
     let server = Arc::new(ShardServer::new(id, job, child.secret.clone(), config));
+    service.into_iter().for_each(|service| server.shard.lock().serve(service));
     if let Some(checkpoint) = resumed()? {
         let mut shard = server.shard.lock();
         checkpoint.restore(|part| shard.restore(part))?;
@@ -201,7 +203,12 @@ impl ShardServer {
     }
 
     fn introduced(&self, stream: TcpStream) -> Result<(ClientId, Reader), TcpError> {
-        let (hello, reader) = hear(&stream, &self.secret, self.job)?;
+        let heard = hear(&stream, &self.secret, self.job);
+        let (hello, reader) = heard.inspect_err(|error| {
+            if matches!(error, TcpError::Mismatch { .. }) {
+                refuse(&stream, error);
+            }
+        })?;
         let Process::Worker(client) = hello.process else { return Err(TcpError::Introduction) };
         let lane = self.lanes.get(client.index()).ok_or(TcpError::Introduction)?;
         let reader = welcome(&stream, reader, lane.received(), self.message_bytes_max)?;
