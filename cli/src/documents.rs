@@ -10,7 +10,7 @@ pub(crate) struct DocumentOptions {
     /// The format of documents [default: told by what the file holds]
     #[arg(long, value_enum)]
     format: Option<FormatName>,
-    /// The words of docword or lda-c files, one a line [default: words are their numbers]
+    /// The words of docword or lda-c files, one a line [default: words are their numbers]; of text, no others are read
     #[arg(long, value_name = "FILE")]
     vocabulary: Option<PathBuf>,
 }

@@ -111,3 +111,34 @@ fn checkpoints_are_listed_and_early_stopping_goes_on() {
     hemiola(path, &format!("{train} --epochs 60 --out second.model --resume saved"));
     assert!(content(&path.join("whole.model")) == content(&path.join("second.model")));
 }
+
+/// Both samplers and both ways to keep the counts of documents, saved before the first epoch and after some.
+#[test]
+fn topic_models_go_on_to_the_same_model() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let word = |document: usize, i: usize| 1 + (document % 5) * 8 + (document * 7 + i * i * 3 + i / 5) % 8;
+    let lines: Vec<String> = (0..120)
+        .map(|document| (0..25).map(|i| format!("w{}", word(document, i))).collect::<Vec<_>>().join(" "))
+        .collect();
+    fs::write(path.join("documents.txt"), lines.join("\n")).unwrap();
+    // Saved after passes: the first gives tokens their topics, 81 begin with a part of the documents, then come epochs.
+    for (name, options, clocks, passes) in [
+        ("rows", "--topics 6 --sampler sparse", 1, [1, 4]),
+        ("lists", "--topics 300 --sampler sparse --clocks-per-epoch 2", 2, [1, 4]),
+        ("proposals", "--topics 20 --sampler mh --begin-with 0.3", 1, [40, 84]),
+        ("growing", "--topics 300 --sampler sparse --begin-with 0.3 --clocks-per-epoch 2", 2, [40, 84]),
+    ] {
+        let train = format!("train lda documents.txt --consistency bsp --quiet {options}");
+        hemiola(path, &format!("{train} --workers 2 --epochs 5 --out {name}.model"));
+        let whole = content(&path.join(format!("{name}.model")));
+        for (passes, place) in passes.into_iter().zip(["--workers 2", "--processes 2 --workers 1 --servers 2"]) {
+            let saved = format!("{name}-{passes}");
+            let saving = format!("--checkpoint {saved} --checkpoint-every {passes} --checkpoint-keep 100");
+            hemiola(path, &format!("{train} --workers 2 --epochs 3 --out first.model {saving}"));
+            let from = format!("--resume {saved}/clock-{:010} --checkpoint {saved}-on", passes * clocks);
+            hemiola(path, &format!("{train} {place} --epochs 5 --out {saved}.model {from}"));
+            assert!(content(&path.join(format!("{saved}.model"))) == whole, "{saved}");
+        }
+    }
+}

@@ -42,6 +42,14 @@ impl Progress {
         bytes
     }
 
+    /// The epochs, or passes, that what was handed in is of.
+    ///
+    /// # Errors
+    /// If it is too short to say.
+    pub(crate) fn passes(state: &[u8]) -> Result<u32, ResumeError> {
+        state.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or(ResumeError::Foreign)
+    }
+
     /// Reads what was handed in, of which `rest` are filled with what was behind it, for a training of so many epochs.
     ///
     /// # Errors

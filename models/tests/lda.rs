@@ -54,7 +54,8 @@ fn config(sampler: Sampler, topics: usize) -> Config {
 /// Both samplers, both ways to keep the counts of documents, and both beginnings.
 fn configs() -> [Config; 4] {
     let mh = config(Sampler::MetropolisHastings, 20);
-    [config(Sampler::Sparse, 6), config(Sampler::Sparse, 300), mh, Config { begin_with: 1.0, ..mh }]
+    let growing = |config: Config| Config { begin_with: 0.35, ..config };
+    [config(Sampler::Sparse, 6), growing(config(Sampler::Sparse, 300)), growing(mh), mh]
 }
 
 /// What one worker has, and the tables as it sees them.
@@ -113,21 +114,27 @@ fn sequential(config: &Config, corpus: &Corpus) -> (Vec<u32>, Vec<u32>) {
     let rows_of = |chunk: usize| chunk * plan.chunk_rows..(chunk + 1) * plan.chunk_rows;
     let known = |stage: Option<&growth::Stage>, all| stage.map_or(0, |stage| stage.documents(all));
     let stages = config.stages(&plan);
+    let clocks = config.clocks_per_epoch as usize;
     for (number, stage) in stages.iter().enumerate() {
-        for (id, worker) in workers.iter_mut().enumerate() {
-            let random = &mut generator(config.seed, id, u32::MAX - number as u32);
-            let all = worker.share.lengths.len();
-            let new = known(number.checked_sub(1).map(|before| &stages[before]), all)..stage.documents(all);
-            plan.turns(id).for_each(|chunk| worker.chunk(rows_of(chunk), new.clone(), stage.samples, random));
+        let mut randoms: Vec<_> =
+            (0..workers.len()).map(|worker| generator(config.seed, worker, u32::MAX - number as u32)).collect();
+        for clock in 0..clocks {
+            for (id, (worker, random)) in workers.iter_mut().zip(&mut randoms).enumerate() {
+                let (turns, all): (Vec<usize>, _) = (plan.turns(id).collect(), worker.share.lengths.len());
+                let new = known(number.checked_sub(1).map(|before| &stages[before]), all)..stage.documents(all);
+                for &chunk in &turns[turns.len() * clock / clocks..turns.len() * (clock + 1) / clocks] {
+                    worker.chunk(rows_of(chunk), new.clone(), stage.samples, random);
+                }
+            }
+            exchange(&mut workers, &mut rows, &mut totals);
         }
-        exchange(&mut workers, &mut rows, &mut totals);
+        workers.iter_mut().for_each(|worker| worker.documents.sort());
     }
     if config.sampler == Sampler::MetropolisHastings {
         for worker in &mut workers {
-            worker.proposals = Some(Proposals::new(worker.share, topics, worker.documents.assignments()));
+            worker.proposals = Some(Proposals::new(worker.share, topics, worker.documents.assignments().to_vec()));
         }
     }
-    let clocks = config.clocks_per_epoch as usize;
     for epoch in 1..=config.epochs {
         let mut randoms: Vec<_> = (0..workers.len()).map(|worker| generator(config.seed, worker, epoch)).collect();
         for clock in 0..clocks {

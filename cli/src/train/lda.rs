@@ -2,6 +2,7 @@
 
 use super::held_out::HeldOut;
 use super::job::{Job, Outputs, quoted};
+use super::saving;
 use crate::documents::DocumentOptions;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
@@ -13,7 +14,8 @@ use hemiola::{Consistency, Deployment, Outcome};
 use hemiola_models::corpus::{Corpus, Pruning, Reading, StopWords};
 use hemiola_models::lda::Sampler;
 use hemiola_models::lda::model::{self, LdaModel};
-use hemiola_models::lda::train::{Config, Epoch, train};
+use hemiola_models::lda::train::{Config, Epoch, train_saved};
+use hemiola_models::resume::CLOCKS_PER_EPOCH;
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -35,6 +37,8 @@ pub(crate) struct Arguments {
     problem: Problem,
     #[command(flatten)]
     deployment: deploy::Options,
+    #[command(flatten)]
+    saving: saving::Options,
     #[command(flatten)]
     outputs: Outputs,
 }
@@ -117,11 +121,17 @@ enum SamplerName {
 
 /// Trains as the command line says.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let Arguments { problem, deployment, outputs } = arguments;
+    let Arguments { problem, deployment, saving, outputs } = arguments;
     let place = deployment.meaning(problem.consistency.meaning()?)?;
-    let config = problem.config(&place.deployment)?;
-    let job = Job::new(place, outputs, &problem.data[0], problem.description(&config));
+    let mut config = problem.config(&place.deployment)?;
+    if let (None, Some(clocks)) = (problem.clocks_per_epoch, saving.recorded(CLOCKS_PER_EPOCH)) {
+        // The usual number depends on where a job runs, and one that goes on may do so elsewhere.
+        config.clocks_per_epoch = clocks;
+    }
+    let mut job = Job::new(place, outputs, &problem.data[0], problem.description(&config));
+    job.checkpoints = saving.meaning(config.clocks_per_epoch)?;
     if !deploy::is_child() {
+        saving.check()?;
         job.check(&problem.inputs()?)?;
         interrupt::install()?;
     }
@@ -252,8 +262,9 @@ fn train_and_save(job: &Job, config: &Config, data: Data) -> Result<Finished> {
     let counts = json!({ "train": corpus.documents(), "test": test.as_ref().map(Corpus::documents),
         "tokens": corpus.tokens(), "words": corpus.vocabulary.len() });
     let work = Work { units: ("words", corpus.tokens()), epochs: config.epochs, may_stop_early: false };
-    let (trained, report) =
-        job.observe(("documents", counts), &work, |observe| Ok(train(config, &job.deployment, &corpus, observe)?))?;
+    let (trained, report) = job.observe(("documents", counts), &work, |observe| {
+        Ok(train_saved(config, &job.deployment, job.checkpoints.as_ref(), &corpus, observe)?)
+    })?;
     let mut model = LdaModel {
         vocabulary: corpus.vocabulary,
         alpha: vec![config.alpha; config.topics],

@@ -89,6 +89,32 @@ pub(crate) const CASES: &[Case] = &[
         "mixed/clock-0000000002/shard-0000.rows: is of shard 0 at clock 1, and belongs to shard 0 at clock 2; the newest good checkpoint before it is mixed/clock-0000000001",
     ),
     (
+        "train lda prose.txt --topics 3 --checkpoint-every 2",
+        2,
+        "--checkpoint-every has an effect only with --checkpoint or --resume",
+    ),
+    (
+        "train lda prose.txt --topics 4 --sampler sparse --workers 1 --resume topics",
+        1,
+        "topics/clock-0000000003: was made with topics 3, and this job has topics 4",
+    ),
+    (
+        "train lda prose.txt --topics 3 --sampler mh --workers 1 --resume topics",
+        1,
+        "topics/clock-0000000003: was made with sampler Sparse, and this job has sampler MetropolisHastings",
+    ),
+    (
+        "train lda prose.txt prose.txt --topics 3 --sampler sparse --workers 1 --resume topics",
+        1,
+        "topics/clock-0000000003: was made with documents 1 of 1 different words (checksum e0708a00), \
+         and this job has documents 2 of 1 different words (checksum b941e368)",
+    ),
+    (
+        "train lda prose.txt --topics 3 --sampler sparse --workers 1 --epochs 1 --resume topics",
+        1,
+        "the checkpoint is of 2 epochs, and only 1 are to be trained; ask for more",
+    ),
+    (
         "checkpoint verify flipped",
         1,
         "flipped/clock-0000000002/shard-0000.rows: is damaged: the checksum of one of its frames does not match",
@@ -110,6 +136,9 @@ pub(crate) fn prepare(directory: &Path) {
         let (code, said) = hemiola(directory, &format!("{train} {rest}"));
         assert_eq!((code, said.as_str()), (0, ""));
     }
+    let train = "train lda prose.txt --topics 3 --sampler sparse --workers 1 --quiet --out prose.model";
+    let (code, said) = hemiola(directory, &format!("{train} --epochs 2 --checkpoint topics --checkpoint-every 3"));
+    assert_eq!((code, said.as_str()), (0, ""));
     for name in ["flipped", "cut", "mixed"] {
         for clock in ["clock-0000000001", "clock-0000000002"] {
             fs::create_dir_all(directory.join(name).join(clock)).unwrap();

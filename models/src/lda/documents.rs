@@ -1,23 +1,10 @@
 //! What a worker knows of its documents: the topic of every token, and how often each topic occurs in each document.
 
-use super::kernel::Vector;
 use super::lists::Lists;
 use super::rows::{CountRows, TOPICS_MAX};
 use super::share::Share;
+use super::vector::{Lanes, Phi, Spot, Vector};
 use super::{NO_TOPIC, Topic};
-
-/// Numbers are worked on in groups of this many, the width of an AVX register.
-pub(super) const LANES: usize = 8;
-
-/// `φ(k)` of all numbers that a topic can have, so that none is out of bounds.
-pub(super) type Phi = [f32; 1 << Topic::BITS];
-
-/// Where a topic of a document lies: which part of it, and where in that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spot {
-    pub(super) at: usize,
-    pub(super) lane: usize,
-}
 
 /// How often each topic occurs in each document.
 pub(super) trait Counted {
@@ -27,15 +14,16 @@ pub(super) trait Counted {
     /// Counts one token more of a topic.
     fn add(&mut self, document: u32, topic: Topic);
 
-    /// Counts one token less of a topic and one more of another, which lies at `spot` if that is known.
-    fn reassign(&mut self, document: u32, old: Topic, new: Topic, spot: Option<Spot>);
+    /// Counts one token less of the topic `old`, which lies at `from`, and one more of another, which lies at `to` if that
+    /// is known.
+    fn reassign(&mut self, document: u32, old: (Topic, Spot), new: Topic, to: Option<Spot>);
 
-    /// `Σ n_dk φ(k)`, one token of topic `without` left out. Also how many parts were summed; `sums` has the sum up to
-    /// and with each.
-    fn weigh<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, sums: &mut [f32]) -> (f32, usize);
+    /// The running sums of `n_dk φ(k)`, topic `without` left out: all of them, how many there are in `sums`, and where
+    /// that topic lies.
+    fn weigh<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, sums: &mut [Lanes]) -> (V, usize, Spot);
 
-    /// The topic of part `at` that `target` falls on.
-    fn pick<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, at: usize, target: f32) -> (Topic, Spot);
+    /// The topic that lies somewhere, and its count.
+    fn at(&self, document: u32, spot: Spot) -> (Topic, u16);
 
     /// The address of what says where a document's counts are, to be fetched ahead of those.
     fn finder(&self, document: u32) -> *const u8;
@@ -69,6 +57,19 @@ impl Documents {
             Counts::Lists(Lists::new(&share.lengths, topics))
         };
         Self { counts, assignments: vec![NO_TOPIC; share.len()], documents: share.lengths.len() }
+    }
+
+    /// The documents of `share` with the topics that its tokens have, where these are not [`NO_TOPIC`].
+    #[must_use]
+    pub fn with(share: &Share, topics: usize, assignments: &[Topic]) -> Self {
+        let mut documents = Self::new(share, topics);
+        for (token, (&document, &topic)) in share.documents.iter().zip(assignments).enumerate() {
+            if topic != NO_TOPIC {
+                documents.assign(document, token, topic);
+            }
+        }
+        documents.sort();
+        documents
     }
 
     /// Gives a token of `document` its first topic.

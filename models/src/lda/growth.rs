@@ -1,12 +1,15 @@
 //! How training begins: with few documents, and ever more of them.
 //!
 //! From topics that are drawn evenly, it takes many passes until each stands for something, and over all documents these
-//! cost as much as any others. Over a tenth of the documents they cost a tenth. What comes in afterwards finds topics that
-//! it fits into.
+//! cost as much as any others. Over a third of the documents they cost a third, and bring the topics nearly as far. What comes in
+//! afterwards finds topics that it fits into.
 //!
 //! The first documents must not be too few. Where a topic has hardly more tokens than the prior gives it, `βW`, one large
-//! topic is likelier than several small ones, and it stays: with three times as many, training for a hundred topics ended with one that had a
-//! fifth of all tokens. The likelihood in training was high and that of held-out words low.
+//! topic is likelier than several small ones, and it stays: with three times as many, training for a hundred topics ended
+//! with one that had a fifth of all tokens. The likelihood in training was high and that of held-out words low.
+//! With 0.3 of twenty thousand documents, 45 times as many, a hundred topics were as likely after 16 seconds as after 29
+//! without; but two hundred epochs later held-out words were still a fiftieth less likely than by tomotopy, which begins
+//! with all documents. Hence so do we, unless told otherwise.
 
 use super::share::Plan;
 use super::{Topic, below};
@@ -14,8 +17,10 @@ use rand_core::Rng;
 use std::ops::Range;
 
 /// By how much the documents grow.
-const FACTOR: f64 = 3.0;
-/// The passes over so many documents together take as long as this many over all.
+const FACTOR: f64 = 4.0;
+/// Passes over the first documents: what they do not do is left to passes that cost more.
+const PASSES: usize = 80;
+/// Those over more of the documents take as long as so many over all.
 const EPOCHS: f64 = 3.0;
 /// A worker begins with at least so many documents.
 const DOCUMENTS_MIN: f64 = 16.0;
@@ -43,7 +48,8 @@ pub fn stages(first: f32, plan: &Plan) -> Vec<Stage> {
     let mut part = f64::from(first).max(DOCUMENTS_MIN * plan.workers() as f64 / plan.documents().max(1) as f64);
     let mut stages = Vec::new();
     while part < 1.0 {
-        stages.extend(std::iter::repeat_n(Stage { part, samples: true }, (EPOCHS / part).ceil() as usize));
+        let passes = if stages.is_empty() { PASSES } else { (EPOCHS / part).ceil() as usize };
+        stages.extend(std::iter::repeat_n(Stage { part, samples: true }, passes));
         part *= FACTOR;
     }
     stages.push(Stage { part: 1.0, samples: !stages.is_empty() });
@@ -55,5 +61,30 @@ pub fn first_topic(known: Range<usize>, assignments: &[Topic], topics: usize, ra
     match known.len() {
         0 => below(topics, random) as Topic,
         count => assignments[known.start + below(count, random)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Names;
+    use crate::corpus::Corpus;
+
+    #[test]
+    fn the_first_documents_have_most_passes_and_the_last_has_all() {
+        let mut vocabulary = Names::default();
+        vocabulary.intern("word").expect("room");
+        let mut corpus = Corpus::new(vocabulary);
+        (0..1000).for_each(|_| corpus.push([0]));
+        let plan = Plan::new(&corpus, 2, 1, 1);
+        let passes = |first: f32| {
+            let documents: Vec<usize> = stages(first, &plan).iter().map(|stage| stage.documents(500)).collect();
+            documents.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(passes(1.0), [(500, 1)]);
+        assert_eq!(passes(0.3), [(151, PASSES), (500, 1)]);
+        assert_eq!(passes(0.06), [(30, PASSES), (120, 13), (480, 4), (500, 1)]);
+        assert_eq!(passes(0.001), [(16, PASSES), (64, 24), (256, 6), (500, 1)], "so few would not do");
+        assert!(!stages(1.0, &plan)[0].samples, "topics are only given to tokens");
     }
 }

@@ -1,7 +1,7 @@
 //! How often each topic occurs in each document, as lists of the topics that do: for more topics than a document has.
 
-use super::documents::{Counted, LANES, Phi, Spot};
-use super::kernel::{Vector, pick};
+use super::documents::Counted;
+use super::vector::{LANES, Lanes, Phi, Spot, Vector};
 use super::{NO_TOPIC, Topic};
 
 /// Some topics of a document and how often they occur there: half a cache line, and a vector register's worth of
@@ -57,10 +57,9 @@ impl Lists {
         blocks.into_iter().find_map(|(at, block)| Some(Spot { at, lane: lane_of(block, topic)? }))
     }
 
-    /// Counts one token less of a topic.
+    /// Counts one token less of the topic there.
     #[inline(always)]
-    fn remove(&mut self, document: u32, topic: Topic) {
-        let Spot { at, lane } = self.find(document, topic).expect("a token's topic occurs in its document");
+    fn remove(&mut self, document: u32, Spot { at, lane }: Spot) {
         let span = &mut self.spans[document as usize];
         let blocks = &mut self.blocks[span.first_block as usize..];
         blocks[at].counts[lane] -= 1;
@@ -113,39 +112,39 @@ impl Counted for Lists {
     }
 
     #[inline(always)]
-    fn reassign(&mut self, document: u32, old: Topic, new: Topic, spot: Option<Spot>) {
+    fn reassign(&mut self, document: u32, (old, from): (Topic, Spot), new: Topic, to: Option<Spot>) {
+        if new == old {
+            return;
+        }
         // Taking the old topic out may move others and makes the room that the new one may need.
-        if let Some(Spot { at, lane }) = spot {
+        if let Some(Spot { at, lane }) = to {
             self.blocks[self.spans[document as usize].first_block as usize + at].counts[lane] += 1;
-            self.remove(document, old);
+            self.remove(document, from);
         } else {
-            self.remove(document, old);
+            self.remove(document, from);
             self.add(document, new);
         }
     }
 
     #[inline(always)]
-    fn weigh<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, sums: &mut [f32]) -> (f32, usize) {
-        let (pairs, left) = self.blocks(document).as_chunks::<2>();
-        let mut total = 0.0;
-        for ([low, high], so_far) in pairs.iter().zip(&mut *sums) {
-            total += weigh::<V>(low, without, phi).add(weigh(high, without, phi)).sum();
-            *so_far = total;
+    fn weigh<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, sums: &mut [Lanes]) -> (V, usize, Spot) {
+        let blocks = self.blocks(document);
+        let (mut all, mut spot) = (V::load(&Lanes::default()), Spot { at: 0, lane: 0 });
+        for ((at, block), sum) in blocks.iter().enumerate().zip(sums) {
+            let (weights, there) = V::of_list(&block.counts, &block.topics, without, phi);
+            all = all.add(weights);
+            all.store(sum);
+            if there != 0 {
+                spot = Spot { at, lane: there.trailing_zeros() as usize };
+            }
         }
-        if let Some(block) = left.first() {
-            total += weigh::<V>(block, without, phi).sum();
-            sums[pairs.len()] = total;
-        }
-        (total, pairs.len() + left.len())
+        (all, blocks.len(), spot)
     }
 
     #[inline(always)]
-    fn pick<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, at: usize, target: f32) -> (Topic, Spot) {
-        let pair = &self.blocks(document)[2 * at..];
-        let high = pair.get(1).unwrap_or(&EMPTY);
-        let lane = pick([weigh::<V>(&pair[0], without, phi), weigh::<V>(high, without, phi)], target);
-        let spot = Spot { at: 2 * at + lane / LANES, lane: lane % LANES };
-        (pair[lane / LANES].topics[spot.lane], spot)
+    fn at(&self, document: u32, Spot { at, lane }: Spot) -> (Topic, u16) {
+        let block = &self.blocks(document)[at];
+        (block.topics[lane], block.counts[lane])
     }
 
     #[inline(always)]
@@ -159,12 +158,6 @@ impl Counted for Lists {
         let bytes = span.topics as usize * size_of::<Block>() / LANES;
         (self.blocks.as_ptr().wrapping_add(span.first_block as usize).cast(), bytes)
     }
-}
-
-/// `n_dk φ(k)` of a block's topics, one token of topic `without` left out.
-#[inline(always)]
-fn weigh<V: Vector>(block: &Block, without: Topic, phi: &Phi) -> V {
-    V::of_list(&block.counts, &block.topics, without, phi)
 }
 
 #[inline(always)]

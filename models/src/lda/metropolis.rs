@@ -31,6 +31,9 @@ use std::ops::Range;
 /// longer.
 const PROPOSALS: usize = 1;
 
+/// How many topics a token has in hand: its own, and those that are proposed.
+pub const IN_HAND: usize = 1 + PROPOSALS;
+
 /// A token's topic and what is proposed for it.
 #[derive(Clone, Copy, Debug)]
 struct Token {
@@ -38,8 +41,8 @@ struct Token {
     proposed: [Topic; PROPOSALS],
 }
 
-/// The tokens of one worker. Beside the epoch and the tables this is all that must be kept to go on with the same bits;
-/// with the topics alone, new proposals take the place of those in hand.
+/// The tokens of one worker. Beside the epoch and the tables [`Proposals::assignments`] and [`Proposals::in_hand`] are
+/// all that must be kept to go on with the same bits.
 #[derive(Clone, Debug)]
 pub struct Proposals {
     /// As [`Share`] numbers them.
@@ -61,20 +64,40 @@ impl Proposals {
     /// # Panics
     /// If there is not one topic below `topics` for every token.
     #[must_use]
-    pub fn new(share: &Share, topics: usize, assignments: &[Topic]) -> Self {
-        assert_eq!(assignments.len(), share.len(), "a topic for every token");
-        assert!(assignments.iter().all(|&topic| usize::from(topic) < topics), "topics of the model");
+    pub fn new(share: &Share, topics: usize, assignments: Vec<Topic>) -> Self {
         // Proposing the topic that a token has is proposing nothing.
-        let token = |&topic: &Topic| Token { topic, proposed: [topic; PROPOSALS] };
+        let in_hand: Vec<Topic> = assignments.iter().flat_map(|&topic| [topic; IN_HAND]).collect();
+        Self::with(share, topics, assignments, &in_hand)
+    }
+
+    /// The same with what was in hand.
+    ///
+    /// # Panics
+    /// If there is not one topic below `topics` for every token, and as much in hand as [`Proposals::in_hand`] gives.
+    #[must_use]
+    pub fn with(share: &Share, topics: usize, assignments: Vec<Topic>, in_hand: &[Topic]) -> Self {
+        let (of_tokens, left) = in_hand.as_chunks::<IN_HAND>();
+        assert_eq!((assignments.len(), of_tokens.len(), left.len()), (share.len(), share.len(), 0), "of every token");
+        assert!(assignments.iter().chain(in_hand).all(|&topic| usize::from(topic) < topics), "topics of the model");
+        let token = |of_token: &[Topic; IN_HAND]| Token {
+            topic: of_token[0],
+            proposed: std::array::from_fn(|proposal| of_token[1 + proposal]),
+        };
         Self {
-            tokens: assignments.iter().map(token).collect(),
-            counted: assignments.to_vec(),
+            tokens: of_tokens.iter().map(token).collect(),
+            counted: assignments,
             by_document: share.by_document(),
             lengths: share.lengths.clone(),
             near: Vec::new(),
             counts: vec![0.0; topics],
             urn: Vec::new(),
         }
+    }
+
+    /// What every token has in hand: the topic that documents know it by, and what is proposed for it.
+    #[must_use]
+    pub fn in_hand(&self) -> Vec<Topic> {
+        self.tokens.iter().flat_map(|token| std::iter::once(token.topic).chain(token.proposed)).collect()
     }
 
     /// The topic of every token, as [`Share`] numbers them: the one by which it is counted in its word's row.

@@ -25,6 +25,7 @@ mod rows;
 pub mod share;
 pub mod topics;
 pub mod train;
+mod vector;
 
 use crate::corpus::Corpus;
 use rand_core::{Rng, SeedableRng};

@@ -234,7 +234,7 @@ fn the_samplers_agree_with_enumeration() {
     });
 
     let (mut counts, mut known_topics, mut random) = (rows(), known(), generator(12, 0, 0));
-    let mut proposals = Proposals::new(&share, topics, &vec![0; share.len()]);
+    let mut proposals = Proposals::new(&share, topics, vec![0; share.len()]);
     assert_agree("proposals", || {
         proposals.sample_documents(&mut known_topics, &mut random);
         for (row, counts) in counts.chunks_mut(topics).enumerate() {

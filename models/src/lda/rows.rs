@@ -4,45 +4,42 @@
 //! than a list of the thirty that occur.
 
 use super::Topic;
-use super::documents::{Counted, LANES, Phi, Spot};
-use super::kernel::{Vector, pick};
+use super::documents::Counted;
+use super::vector::{LANES, Lanes, Phi, Spot, Vector};
 
 /// With more topics than these, rows would not be near at hand.
 pub(super) const TOPICS_MAX: usize = 256;
 
-/// How many topics are summed together.
-const GROUP: usize = 2 * LANES;
-
-/// A one among zeros: the part that begins at `TOPICS_MAX − k` has it at `k`.
-const ONE: [u16; 2 * TOPICS_MAX + GROUP] = {
-    let mut one = [0; 2 * TOPICS_MAX + GROUP];
-    one[TOPICS_MAX] = 1;
-    one
+/// All bits everywhere but in one place: the part that begins at `TOPICS_MAX − k` has that place at `k`.
+const ALL_BUT_ONE: [u16; 2 * TOPICS_MAX] = {
+    let mut bits = [u16::MAX; 2 * TOPICS_MAX];
+    bits[TOPICS_MAX] = 0;
+    bits
 };
 
 /// Rows of counts, as long as all topics and some zeros.
 #[derive(Clone, Debug)]
 pub(super) struct CountRows {
-    groups: Vec<[u16; GROUP]>,
+    groups: Vec<[u16; LANES]>,
     /// Groups in a row.
     width: usize,
 }
 
 impl CountRows {
     pub(super) fn new(documents: usize, topics: usize) -> Self {
-        let width = topics.div_ceil(GROUP);
-        Self { groups: vec![[0; GROUP]; documents * width], width }
+        let width = topics.div_ceil(LANES);
+        Self { groups: vec![[0; LANES]; documents * width], width }
     }
 
     #[inline(always)]
-    fn row(&self, document: u32) -> &[[u16; GROUP]] {
+    fn row(&self, document: u32) -> &[[u16; LANES]] {
         &self.groups[document as usize * self.width..][..self.width]
     }
 
     #[inline(always)]
     fn cell(&mut self, document: u32, topic: Topic) -> &mut u16 {
         let topic = usize::from(topic);
-        &mut self.groups[document as usize * self.width + topic / GROUP][topic % GROUP]
+        &mut self.groups[document as usize * self.width + topic / LANES][topic % LANES]
     }
 }
 
@@ -57,30 +54,26 @@ impl Counted for CountRows {
     }
 
     #[inline(always)]
-    fn reassign(&mut self, document: u32, old: Topic, new: Topic, _: Option<Spot>) {
+    fn reassign(&mut self, document: u32, (old, _): (Topic, Spot), new: Topic, _: Option<Spot>) {
         *self.cell(document, old) -= 1;
         *self.cell(document, new) += 1;
     }
 
     #[inline(always)]
-    fn weigh<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, sums: &mut [f32]) -> (f32, usize) {
-        let ones = &ONE[TOPICS_MAX - usize::from(without)..].as_chunks::<GROUP>().0[..self.width];
-        let phi = &phi.as_chunks::<GROUP>().0[..self.width];
-        let mut total = 0.0;
-        for (((counts, ones), phi), so_far) in self.row(document).iter().zip(ones).zip(phi).zip(sums) {
-            let [low, high] = weigh::<V>(counts, ones, phi);
-            total += low.add(high).sum();
-            *so_far = total;
+    fn weigh<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, sums: &mut [Lanes]) -> (V, usize, Spot) {
+        let without = usize::from(without);
+        let keep = &ALL_BUT_ONE[TOPICS_MAX - without..].as_chunks::<LANES>().0[..self.width];
+        let mut all = V::load(&Lanes::default());
+        for (((counts, keep), phi), sum) in self.row(document).iter().zip(keep).zip(phi).zip(sums) {
+            all = all.add(V::of_row(counts, keep, phi));
+            all.store(sum);
         }
-        (total, self.width)
+        (all, self.width, Spot { at: without / LANES, lane: without % LANES })
     }
 
     #[inline(always)]
-    fn pick<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, at: usize, target: f32) -> (Topic, Spot) {
-        let ones = &ONE[TOPICS_MAX - usize::from(without)..].as_chunks::<GROUP>().0[at];
-        let weights = weigh::<V>(&self.row(document)[at], ones, &phi.as_chunks::<GROUP>().0[at]);
-        let lane = pick(weights, target);
-        ((at * GROUP + lane) as Topic, Spot { at, lane })
+    fn at(&self, document: u32, spot: Spot) -> (Topic, u16) {
+        ((spot.at * LANES + spot.lane) as Topic, self.row(document)[spot.at][spot.lane])
     }
 
     #[inline(always)]
@@ -90,13 +83,6 @@ impl Counted for CountRows {
 
     #[inline(always)]
     fn place(&self, document: u32) -> (*const u8, usize) {
-        (self.groups.as_ptr().wrapping_add(document as usize * self.width).cast(), self.width * 2 * GROUP)
+        (self.groups.as_ptr().wrapping_add(document as usize * self.width).cast(), self.width * 2 * LANES)
     }
-}
-
-/// `n_dk φ(k)` of a group of topics, without the ones.
-#[inline(always)]
-fn weigh<V: Vector>(counts: &[u16; GROUP], ones: &[u16; GROUP], phi: &[f32; GROUP]) -> [V; 2] {
-    let (counts, ones, phi) = (counts.as_chunks().0, ones.as_chunks().0, phi.as_chunks().0);
-    [V::of_row(&counts[0], &ones[0], &phi[0]), V::of_row(&counts[1], &ones[1], &phi[1])]
 }

@@ -5,19 +5,21 @@
 //! new topic, and gives the rows back. A clock is a part of the epoch's chunks. Where documents and words propose topics,
 //! an epoch's first clock begins with a pass over the documents, for which no row is needed.
 //!
-//! Before the first epoch there are passes over ever more of the documents, each in a clock of its own.
+//! Before the first epoch there are passes over ever more of the documents, cut into as many clocks.
 
 use super::documents::Documents;
 use super::growth::{self, Stage};
 use super::likelihood::{self, LogRising};
-use super::metropolis::Proposals;
+use super::metropolis::{self, Proposals};
 use super::share::{self, Plan, Share};
 use super::topics::{Priors, Topics};
-use super::{NO_TOPIC, Sampler, generator, kernel};
+use super::{NO_TOPIC, Sampler, Topic, generator, kernel};
 use crate::corpus::Corpus;
+use crate::resume::{self, Identity, Progress, ResumeError};
+use hemiola::checkpoint::Checkpoints;
 use hemiola::{
     Consistency, Deployment, Error, Observation, Observer, Outcome, Program, Row, RowKind, RowRef, Rows, TableId,
-    TableSchema, Values, Worker, WorkerSplit, run_observed,
+    TableSchema, Values, Worker, WorkerSplit,
 };
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
@@ -140,6 +142,8 @@ pub enum TrainError {
     #[error("counts cannot be sent in parts, so a topic model cannot be trained with a value bound: use ssp or essp")]
     ValueBound,
     #[error(transparent)]
+    Resume(#[from] ResumeError),
+    #[error(transparent)]
     Job(#[from] Error),
 }
 
@@ -205,11 +209,40 @@ impl Config {
         growth::stages(self.begin_with, plan)
     }
 
+    /// What must be the same in a run that goes on from a checkpoint. How long to train may change.
+    fn identity(&self, corpus: &Corpus) -> Identity {
+        let Self { topics, alpha, beta, begin_with, chunks, consistency, seed, .. } = self;
+        let mut sum = crc32fast::Hasher::new();
+        for document in (0..corpus.documents()).map(|document| corpus.document(document)) {
+            sum.update(&(document.len() as u64).to_le_bytes());
+            sum.update(bytemuck::cast_slice(document));
+        }
+        let documents = format!(
+            "{} of {} different words (checksum {:08x})",
+            corpus.documents(),
+            corpus.vocabulary.len(),
+            sum.finalize()
+        );
+        [
+            ("topics", topics.to_string()),
+            ("alpha", alpha.to_string()),
+            ("beta", beta.to_string()),
+            ("sampler", format!("{:?}", self.sampler.settled(corpus, *topics))),
+            ("a first part of", begin_with.to_string()),
+            ("chunks", chunks.to_string()),
+            ("consistency", format!("{consistency:?}")),
+            ("seed", seed.to_string()),
+            ("documents", documents),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec()
+    }
+
     fn priors(&self, plan: &Plan) -> Priors {
         Priors { alpha: self.alpha, beta: self.beta, words: plan.rows.len() }
     }
 
-    /// Which chunks' turns belong to a clock of every epoch.
+    /// Which chunks' turns belong to a clock of every pass.
     fn turns_of(&self, clock: u32, chunks: usize) -> std::ops::Range<usize> {
         let turn = |clock: u32| chunks * clock as usize / self.clocks_per_epoch as usize;
         turn(clock)..turn(clock + 1)
@@ -245,8 +278,24 @@ pub fn train(
     corpus: &Corpus,
     observe: impl FnMut(&Epoch) + Send,
 ) -> Result<Trained, TrainError> {
+    train_saved(config, deployment, None, corpus, observe)
+}
+
+/// As [`train`], with checkpoints after whole passes. What must be the same in a run that goes on from one is added to
+/// what `checkpoints` say of that.
+///
+/// # Errors
+/// As [`train`]; and if the checkpoint to go on from is of another training.
+pub fn train_saved(
+    config: &Config,
+    deployment: &Deployment,
+    checkpoints: Option<&Checkpoints>,
+    corpus: &Corpus,
+    observe: impl FnMut(&Epoch) + Send,
+) -> Result<Trained, TrainError> {
     train_by(config, deployment.workers(), corpus, observe, |tables, program, observer| {
-        run_observed(deployment, tables, program, observer)
+        let checkpoints = checkpoints.map(|checkpoints| (checkpoints, config.identity(corpus)));
+        resume::run((deployment, tables), checkpoints, config.clocks_per_epoch, program, observer)
     })
 }
 
@@ -256,7 +305,7 @@ pub(crate) fn train_by(
     workers: u32,
     corpus: &Corpus,
     mut observe: impl FnMut(&Epoch) + Send,
-    run: impl FnOnce(&[TableSchema], &Program<'_>, &mut Observer<'_>) -> Result<Outcome, Error>,
+    run: impl FnOnce(&[TableSchema], &Program<'_>, &mut Observer<'_>) -> Result<Outcome, TrainError>,
 ) -> Result<Trained, TrainError> {
     config.validate()?;
     check(corpus)?;
@@ -282,13 +331,6 @@ enum Tokens {
     Proposed(Proposals),
 }
 
-/// All that a worker needs to go on, beside the tables: what a checkpoint after an epoch would hold.
-struct State {
-    /// Epochs done.
-    epoch: u32,
-    tokens: Tokens,
-}
-
 /// What one worker of the job does.
 struct WorkerProgram<'a> {
     config: &'a Config,
@@ -296,12 +338,16 @@ struct WorkerProgram<'a> {
     sampler: Sampler,
     worker: usize,
     share: Share,
-    /// Per chunk, the rows that have tokens here.
+    /// The passes before the first epoch.
+    stages: Vec<Stage>,
+    /// Passes done: those, then epochs.
+    passes: u32,
+    /// How many of the documents have topics.
+    known: usize,
+    tokens: Tokens,
+    /// Per chunk, the rows that have tokens of these.
     wanted: Vec<Vec<u64>>,
     topics: Topics,
-    state: State,
-    /// Clocks done.
-    clocks: u32,
     train_seconds: f64,
 }
 
@@ -309,86 +355,137 @@ impl<'a> WorkerProgram<'a> {
     fn new(config: &'a Config, corpus: &Corpus, plan: &'a Plan, worker: &Worker) -> Self {
         let worker = worker.id().index();
         let share = Share::new(corpus, plan, worker);
-        let tokens = Tokens::Drawn(Documents::new(&share, config.topics));
         Self {
             topics: Topics::new(config.priors(plan), &vec![0; config.topics]),
-            state: State { epoch: 0, tokens },
+            tokens: Tokens::Drawn(Documents::new(&share, config.topics)),
             sampler: config.sampler.settled(corpus, config.topics),
+            stages: config.stages(plan),
+            passes: 0,
+            known: 0,
             config,
             plan,
             worker,
             share,
             wanted: Vec::new(),
-            clocks: 0,
             train_seconds: 0.0,
         }
     }
 
     fn run(mut self, worker: &mut Worker) -> Result<Vec<u8>, Error> {
-        let began = worker.seconds();
-        self.begin(worker)?;
-        self.train_seconds += worker.seconds() - began;
-        while self.state.epoch < self.config.epochs {
-            let began = worker.seconds();
-            let moved = self.epoch(worker)?;
-            self.train_seconds += worker.seconds() - began;
-            self.report(worker, moved)?;
+        let stages = self.stages.len() as u32;
+        let mut resumed = worker.resumed();
+        while self.passes < stages.saturating_add(self.config.epochs) || resumed.is_some() {
+            let moved = match resumed.take() {
+                Some(state) => self.restore(&state).map_err(|error| Error::program(TrainError::from(error)))?,
+                None => self.train_pass(worker)?,
+            };
+            if self.passes > stages {
+                self.report(worker, moved)?;
+            }
         }
         worker.clock()?;
         // Everyone keeps its clock within reach until worker 0 has read the model.
         if self.worker == 0 { self.read_model(worker) } else { Ok(Vec::new()) }
     }
 
-    /// Trains on ever more of the documents, until all tokens have topics and are counted in the tables.
-    fn begin(&mut self, worker: &mut Worker) -> Result<(), Error> {
-        let mut known = 0;
-        for (number, stage) in (0..).zip(self.config.stages(self.plan)) {
-            let documents = stage.documents(self.share.lengths.len());
-            if documents > known || self.wanted.is_empty() {
-                self.wanted = self.wanted(documents);
-            }
-            let mut random = generator(self.config.seed, self.worker, u32::MAX - number);
-            for chunk in self.plan.turns(self.worker) {
-                self.sample_chunk(worker, chunk, known..documents, stage.samples, &mut random)?;
-            }
-            self.end_clock(worker)?;
-            known = documents;
-        }
-        if let (Sampler::MetropolisHastings, Tokens::Drawn(documents)) = (self.sampler, &self.state.tokens) {
-            self.state.tokens =
-                Tokens::Proposed(Proposals::new(&self.share, self.config.topics, documents.assignments()));
-        }
-        Ok(())
-    }
-
-    /// Gives every token a new topic; how many got another than they had.
-    fn epoch(&mut self, worker: &mut Worker) -> Result<u64, Error> {
-        self.state.epoch += 1;
-        let mut random = generator(self.config.seed, self.worker, self.state.epoch);
-        let (turns, documents): (Vec<usize>, _) = (self.plan.turns(self.worker).collect(), self.share.lengths.len());
-        let mut moved = self.sample_documents(worker, &mut random)?;
-        for clock in 0..self.config.clocks_per_epoch {
-            for &chunk in &turns[self.config.turns_of(clock, turns.len())] {
-                moved += self.sample_chunk(worker, chunk, documents..documents, true, &mut random)?;
-            }
-            self.end_clock(worker)?;
-        }
-        if let Tokens::Drawn(documents) = &mut self.state.tokens {
-            documents.sort();
+    /// The next pass, which may be followed by a checkpoint; how many tokens got another topic than they had.
+    fn train_pass(&mut self, worker: &mut Worker) -> Result<u64, Error> {
+        let began = worker.seconds();
+        let moved = self.pass(worker)?;
+        self.train_seconds += worker.seconds() - began;
+        if worker.checkpoint_due() {
+            let head = Progress {
+                epochs: self.passes,
+                met: moved as f64,
+                train_seconds: self.train_seconds,
+                best: 0.0,
+                since_best: 0,
+            };
+            let of_tokens: [&[Topic]; 2] = match &self.tokens {
+                Tokens::Drawn(documents) => [documents.assignments(), &[]],
+                Tokens::Proposed(proposals) => [proposals.assignments(), &proposals.in_hand()],
+            };
+            worker.save(&[&head.to_bytes(), bytemuck::cast_slice(of_tokens[0]), bytemuck::cast_slice(of_tokens[1])])?;
         }
         Ok(moved)
     }
 
-    fn end_clock(&mut self, worker: &mut Worker) -> Result<(), Error> {
-        self.clocks += 1;
-        worker.clock()
+    /// Goes on after a pass that is done; how many tokens got another topic in it, which is reported again.
+    fn restore(&mut self, state: &[u8]) -> Result<u64, ResumeError> {
+        let (stages, epochs, count) = (self.stages.len() as u32, self.config.epochs, self.share.len());
+        let proposed = self.sampler == Sampler::MetropolisHastings && Progress::passes(state)? >= stages;
+        let mut assignments = vec![NO_TOPIC; count];
+        let mut in_hand = if proposed { vec![NO_TOPIC; count * metropolis::IN_HAND] } else { Vec::new() };
+        let mut rest = [bytemuck::cast_slice_mut(&mut assignments), bytemuck::cast_slice_mut(&mut in_hand)];
+        let progress =
+            Progress::restore(state, &mut rest, stages.saturating_add(epochs)).map_err(|error| match error {
+                ResumeError::PastEnd { done, .. } => ResumeError::PastEnd { done: done - stages, epochs },
+                error => error,
+            })?;
+        (self.passes, self.train_seconds) = (progress.epochs, progress.train_seconds);
+        let last = self.stages[self.passes.min(stages) as usize - 1];
+        self.know(last.documents(self.share.lengths.len()));
+        let right = |topic: Topic, known: bool| (usize::from(topic) < self.config.topics) == known;
+        let known = |token: usize| (self.share.documents[token] as usize) < self.known;
+        let all_right = assignments.iter().enumerate().all(|(token, &topic)| right(topic, known(token)))
+            && in_hand.iter().all(|&topic| right(topic, true));
+        if !all_right {
+            return Err(ResumeError::Foreign);
+        }
+        self.tokens = if proposed {
+            Tokens::Proposed(Proposals::with(&self.share, self.config.topics, assignments, &in_hand))
+        } else {
+            Tokens::Drawn(Documents::with(&self.share, self.config.topics, &assignments))
+        };
+        Ok(progress.met as u64)
+    }
+
+    /// The number of documents that have topics is another.
+    fn know(&mut self, documents: usize) {
+        if documents != self.known || self.wanted.is_empty() {
+            self.wanted = self.wanted(documents);
+        }
+        self.known = documents;
+    }
+
+    /// Goes through the documents once, or the part of them that has its turn; how many tokens got another topic than
+    /// they had.
+    fn pass(&mut self, worker: &mut Worker) -> Result<u64, Error> {
+        let (number, known) = (self.passes, self.known);
+        let stage = self.stages.get(number as usize).copied();
+        if let Some(stage) = stage {
+            self.know(stage.documents(self.share.lengths.len()));
+        }
+        let epoch = match stage {
+            Some(_) => u32::MAX - number,
+            None => number - self.stages.len() as u32 + 1,
+        };
+        let mut random = generator(self.config.seed, self.worker, epoch);
+        let (turns, new): (Vec<usize>, _) = (self.plan.turns(self.worker).collect(), known..self.known);
+        let mut moved = self.sample_documents(worker, &mut random)?;
+        for clock in 0..self.config.clocks_per_epoch {
+            for &chunk in &turns[self.config.turns_of(clock, turns.len())] {
+                let samples = stage.is_none_or(|stage| stage.samples);
+                moved += self.sample_chunk(worker, chunk, new.clone(), samples, &mut random)?;
+            }
+            worker.clock()?;
+        }
+        self.passes += 1;
+        if let Tokens::Drawn(documents) = &mut self.tokens {
+            documents.sort();
+            if self.sampler == Sampler::MetropolisHastings && self.passes == self.stages.len() as u32 {
+                let (topics, assignments) = (self.config.topics, documents.assignments().to_vec());
+                self.tokens = Tokens::Proposed(Proposals::new(&self.share, topics, assignments));
+            }
+        }
+        Ok(moved)
     }
 
     /// Goes through the documents, where they take part; how many tokens got another topic.
     fn sample_documents(&mut self, worker: &mut Worker, random: &mut impl Rng) -> Result<u64, Error> {
-        let Tokens::Proposed(_) = self.state.tokens else { return Ok(0) };
+        let Tokens::Proposed(_) = self.tokens else { return Ok(0) };
         self.with_totals(worker, |program, _| {
-            let Self { topics, state: State { tokens, .. }, .. } = program;
+            let Self { topics, tokens, .. } = program;
             let Tokens::Proposed(proposals) = tokens else { return Ok(0) };
             Ok(proposals.sample_documents(topics, random))
         })
@@ -407,7 +504,7 @@ impl<'a> WorkerProgram<'a> {
         let (mut moved, mut work) = (0, 0);
         self.with_totals(worker, |program, worker| {
             program.edit(worker, chunk, |program, row, row_id| {
-                let Self { share, topics, state: State { tokens, .. }, .. } = program;
+                let Self { share, topics, tokens, .. } = program;
                 let known = share.of_row_in(row_id, new.start);
                 let all = if new.is_empty() { known.clone() } else { share.of_row_in(row_id, new.end) };
                 work += all.len() as u64;
@@ -472,13 +569,13 @@ impl<'a> WorkerProgram<'a> {
 
     /// Adds the worker's part to the epoch's report.
     fn report(&mut self, worker: &mut Worker, moved: u64) -> Result<(), Error> {
-        let epoch = self.state.epoch;
+        let epoch = self.passes - self.stages.len() as u32;
         let evaluated = epoch.is_multiple_of(self.config.evaluate_every) || epoch == self.config.epochs;
         let likelihood = if evaluated { self.likelihood(worker)? } else { f64::NAN };
         let split = worker.split();
         worker.report(&[
             f64::from(epoch),
-            f64::from(self.clocks),
+            f64::from(self.passes) * f64::from(self.config.clocks_per_epoch),
             self.train_seconds,
             likelihood,
             moved as f64,
@@ -494,7 +591,7 @@ impl<'a> WorkerProgram<'a> {
     /// The worker's part of the joint log-likelihood: its documents, and every so manyth chunk of words.
     fn likelihood(&self, worker: &mut Worker) -> Result<f64, Error> {
         let Config { topics, alpha, beta, .. } = *self.config;
-        let mut sum = match &self.state.tokens {
+        let mut sum = match &self.tokens {
             Tokens::Drawn(documents) => likelihood::of_documents(|f| documents.for_each(f), alpha, topics),
             Tokens::Proposed(proposals) => likelihood::of_documents(|f| proposals.for_each(f), alpha, topics),
         };
