@@ -60,13 +60,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut before, mut reached) = ((0, 0.0, 0.0), false);
     let target = options.get("target", f64::INFINITY);
     let trained = train(&config, &Deployment::threads(threads), &corpus, |epoch| {
-        let Some(likelihood) = epoch.objective else { return };
+        let Some(likelihood) = epoch.quality.objective else { return };
         let processor = process_cpu_seconds() - began;
         let tokens = corpus.tokens() as f64 * f64::from(epoch.epoch - before.0) / 1e6;
         println!(
             "epoch {:3}  likelihood {likelihood:.5}  moved {:.3}  {:.1} M tokens/s, {:.1} M of processor  total {:.3} s, waited {:.3}, processor {processor:.2} s",
             epoch.epoch,
-            epoch.moved,
+            epoch.quality.moved,
             tokens / (epoch.seconds - before.1),
             tokens / (processor - before.2),
             epoch.seconds,

@@ -54,7 +54,7 @@ impl Progress {
     ///
     /// # Errors
     /// If it is not so long, or of more epochs.
-    fn restore(state: &[u8], rest: &mut [&mut [u8]], epochs: u32) -> Result<Self, ResumeError> {
+    pub(crate) fn restore(state: &[u8], rest: &mut [&mut [u8]], epochs: u32) -> Result<Self, ResumeError> {
         let (head, mut behind) = state.split_at_checked(HEAD_BYTES).ok_or(ResumeError::Foreign)?;
         let whole = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
         let number = |at: usize| f64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));

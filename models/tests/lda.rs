@@ -201,7 +201,8 @@ fn bsp_in_the_simulator_gives_the_counts_of_the_threads() {
         let threads = train_on(&config, &Deployment::threads(WORKERS));
         assert_eq!(simulated.word_topics, threads.word_topics);
         assert_eq!(simulated.totals, threads.totals);
-        let objectives = |trained: &Trained| trained.epochs.iter().map(|epoch| epoch.objective).collect::<Vec<_>>();
+        let objectives =
+            |trained: &Trained| trained.epochs.iter().map(|epoch| epoch.quality.objective).collect::<Vec<_>>();
         for (a, b) in objectives(&simulated).into_iter().zip(objectives(&threads)) {
             assert_eq!(a.is_some(), b.is_some());
             assert!((a.unwrap_or(0.0) - b.unwrap_or(0.0)).abs() < 1e-9, "sums of the same numbers in another order");
@@ -239,7 +240,7 @@ fn no_count_is_lost_and_something_is_learnt_under_any_model() {
                 let objectives = |config: &Config| {
                     let trained = train_on(config, &deployment);
                     assert_nothing_lost(&trained, &corpus);
-                    trained.epochs.iter().map(|epoch| epoch.objective).collect::<Vec<_>>()
+                    trained.epochs.iter().map(|epoch| epoch.quality.objective).collect::<Vec<_>>()
                 };
                 // After passes over few documents there may be no more to learn, so the measure is a run without them.
                 let before = objectives(&Config { begin_with: 1.0, epochs: 2, ..config })[1];

@@ -6,7 +6,7 @@ use super::saving;
 use crate::documents::DocumentOptions;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
-use crate::progress::{Observed, Work, span};
+use crate::progress::{Figures, Work, span};
 use crate::{consistency, deploy, interrupt, numbers, report};
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
@@ -14,7 +14,7 @@ use hemiola::{Consistency, Deployment, Outcome};
 use hemiola_models::corpus::{Corpus, Pruning, Reading, StopWords};
 use hemiola_models::lda::Sampler;
 use hemiola_models::lda::model::{self, LdaModel};
-use hemiola_models::lda::train::{Config, Epoch, train_saved};
+use hemiola_models::lda::train::{Config, Epoch, Quality, train_saved};
 use hemiola_models::resume::CLOCKS_PER_EPOCH;
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
@@ -276,7 +276,7 @@ fn train_and_save(job: &Job, config: &Config, data: Data) -> Result<Finished> {
     let held_out = test.map(|test| model.held_out(&test)).filter(|held_out| held_out.tokens > 0);
     model.metrics = json!({
         "epochs": trained.epochs.last().map(|epoch| epoch.epoch),
-        "train_log_likelihood": trained.epochs.last().and_then(|epoch| epoch.objective),
+        "train_log_likelihood": trained.epochs.last().and_then(|epoch| epoch.quality.objective),
         "test_log_likelihood": held_out.as_ref().map(|held_out| held_out.log_likelihood),
     });
     let panel = likelihood_panel(&trained.epochs, "epoch", |epoch| f64::from(epoch.epoch));
@@ -284,15 +284,7 @@ fn train_and_save(job: &Job, config: &Config, data: Data) -> Result<Finished> {
     Ok(Finished { outcome: trained.outcome, epochs: trained.epochs, model, held_out })
 }
 
-impl Observed for Epoch {
-    fn number(&self) -> u32 {
-        self.epoch
-    }
-
-    fn seconds(&self) -> f64 {
-        self.seconds
-    }
-
+impl Figures for Quality {
     fn figures(&self) -> String {
         let moved = 100.0 * self.moved;
         match self.objective {
@@ -304,7 +296,7 @@ impl Observed for Epoch {
 
 /// The training likelihood over the epochs, or over what `x` says of them.
 pub(crate) fn likelihood_panel(epochs: &[Epoch], x_name: &str, x: impl Fn(&Epoch) -> f64) -> Panel {
-    let points = epochs.iter().filter_map(|epoch| Some((x(epoch), epoch.objective?))).collect();
+    let points = epochs.iter().filter_map(|epoch| Some((x(epoch), epoch.quality.objective?))).collect();
     let curves = vec![Curve { name: "training".to_owned(), points }];
     Panel::Curves {
         title: "Likelihood".to_owned(),
@@ -323,7 +315,7 @@ impl Finished {
         let last = self.epochs.last();
         let (epochs, seconds) = last.map_or((0, 0.0), |epoch| (epoch.epoch, epoch.seconds));
         let spent = format!("after {epochs} epochs and {} of training", span(seconds));
-        if let Some(likelihood) = last.and_then(|epoch| epoch.objective) {
+        if let Some(likelihood) = last.and_then(|epoch| epoch.quality.objective) {
             writeln!(out, "log-likelihood {likelihood:.4} a word {spent}")?;
         }
         if let Some(held_out) = &self.held_out {

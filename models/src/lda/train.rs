@@ -15,11 +15,12 @@ use super::share::{self, Plan, Share};
 use super::topics::{Priors, Topics};
 use super::{NO_TOPIC, Sampler, Topic, generator, kernel};
 use crate::corpus::Corpus;
+use crate::epoch::Course;
 use crate::resume::{self, Identity, Progress, ResumeError};
 use hemiola::checkpoint::Checkpoints;
 use hemiola::{
-    Consistency, Deployment, Error, Observation, Observer, Outcome, Program, Row, RowKind, RowRef, Rows, TableId,
-    TableSchema, Values, Worker, WorkerSplit,
+    Consistency, Deployment, Error, Observer, Outcome, Program, Row, RowKind, RowRef, Rows, TableId, TableSchema,
+    Values, Worker,
 };
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
@@ -96,28 +97,17 @@ pub struct Trained {
     pub outcome: Outcome,
 }
 
-/// How far training is after an epoch, summed over all workers.
+/// How good a topic model is after an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Epoch {
-    /// Epochs done.
-    pub epoch: u32,
-    /// Clocks done.
-    pub clock: u32,
-    /// Seconds of training, evaluation left out; virtual ones in the simulator.
-    pub seconds: f64,
+pub struct Quality {
     /// The joint log-likelihood per token, where it was asked for. While others go on it is of counts in motion.
     pub objective: Option<f64>,
     /// The share of tokens that changed their topic.
     pub moved: f64,
-    /// What the workers' processes have sent.
-    pub bytes_sent: u64,
-    /// What the workers' processes have received.
-    pub bytes_received: u64,
-    /// Seconds that workers were blocked, the mean over workers.
-    pub wait_seconds: f64,
-    /// Seconds that workers computed, the mean over workers.
-    pub compute_seconds: f64,
 }
+
+/// How far training is after an epoch.
+pub type Epoch = crate::Epoch<Quality>;
 
 /// Why a topic model could not be trained.
 #[derive(Debug, ThisError)]
@@ -313,7 +303,7 @@ pub(crate) fn train_by(
     let mut epochs = Vec::new();
     let program = |worker: &mut Worker| WorkerProgram::new(config, corpus, &plan, worker).run(worker);
     let mut outcome = run(&config.tables(&plan), &program, &mut |observation| {
-        let epoch = Epoch::from_report(observation, plan.workers() as f64);
+        let epoch = Epoch::from_report(observation, plan.workers(), Quality::from_sums);
         observe(&epoch);
         epochs.push(epoch);
     })?;
@@ -348,7 +338,7 @@ struct WorkerProgram<'a> {
     /// Per chunk, the rows that have tokens of these.
     wanted: Vec<Vec<u64>>,
     topics: Topics,
-    train_seconds: f64,
+    course: Course,
 }
 
 impl<'a> WorkerProgram<'a> {
@@ -367,7 +357,7 @@ impl<'a> WorkerProgram<'a> {
             worker,
             share,
             wanted: Vec::new(),
-            train_seconds: 0.0,
+            course: Course::default(),
         }
     }
 
@@ -392,15 +382,9 @@ impl<'a> WorkerProgram<'a> {
     fn train_pass(&mut self, worker: &mut Worker) -> Result<u64, Error> {
         let began = worker.seconds();
         let moved = self.pass(worker)?;
-        self.train_seconds += worker.seconds() - began;
+        self.course.train_seconds += worker.seconds() - began;
         if worker.checkpoint_due() {
-            let head = Progress {
-                epochs: self.passes,
-                met: moved as f64,
-                train_seconds: self.train_seconds,
-                best: 0.0,
-                since_best: 0,
-            };
+            let head = Progress { epochs: self.passes, met: moved as f64, course: self.course };
             let of_tokens: [&[Topic]; 2] = match &self.tokens {
                 Tokens::Drawn(documents) => [documents.assignments(), &[]],
                 Tokens::Proposed(proposals) => [proposals.assignments(), &proposals.in_hand()],
@@ -422,7 +406,7 @@ impl<'a> WorkerProgram<'a> {
                 ResumeError::PastEnd { done, .. } => ResumeError::PastEnd { done: done - stages, epochs },
                 error => error,
             })?;
-        (self.passes, self.train_seconds) = (progress.epochs, progress.train_seconds);
+        (self.passes, self.course) = (progress.epochs, progress.course);
         let last = self.stages[self.passes.min(stages) as usize - 1];
         self.know(last.documents(self.share.lengths.len()));
         let right = |topic: Topic, known: bool| (usize::from(topic) < self.config.topics) == known;
@@ -572,19 +556,8 @@ impl<'a> WorkerProgram<'a> {
         let epoch = self.passes - self.stages.len() as u32;
         let evaluated = epoch.is_multiple_of(self.config.evaluate_every) || epoch == self.config.epochs;
         let likelihood = if evaluated { self.likelihood(worker)? } else { f64::NAN };
-        let split = worker.split();
-        worker.report(&[
-            f64::from(epoch),
-            f64::from(self.passes) * f64::from(self.config.clocks_per_epoch),
-            self.train_seconds,
-            likelihood,
-            moved as f64,
-            self.share.len() as f64,
-            split.bytes_sent as f64,
-            split.bytes_received as f64,
-            split.wait_seconds,
-            split.compute_seconds,
-        ]);
+        let clock = self.passes * self.config.clocks_per_epoch;
+        self.course.report(worker, epoch, clock, &[likelihood, moved as f64, self.share.len() as f64]);
         Ok(())
     }
 
@@ -642,27 +615,10 @@ fn read_totals(values: &Values, topics: usize) -> Vec<i32> {
     totals
 }
 
-impl Epoch {
-    fn from_report(observation: &Observation, workers: f64) -> Self {
-        let at = |i: usize| observation.values.get(i).copied().unwrap_or(0.0);
-        let (likelihood, tokens) = (at(3), at(5));
-        let split = WorkerSplit {
-            bytes_sent: at(6) as u64,
-            bytes_received: at(7) as u64,
-            wait_seconds: at(8) / workers,
-            compute_seconds: at(9) / workers,
-            ..WorkerSplit::default()
-        };
-        Self {
-            epoch: (at(0) / workers) as u32,
-            clock: (at(1) / workers) as u32,
-            seconds: at(2) / workers,
-            objective: (!likelihood.is_nan()).then_some(likelihood / tokens),
-            moved: at(4) / tokens,
-            bytes_sent: split.bytes_sent,
-            bytes_received: split.bytes_received,
-            wait_seconds: split.wait_seconds,
-            compute_seconds: split.compute_seconds,
-        }
+impl Quality {
+    /// From what the workers have reported of their tokens.
+    fn from_sums(sums: &[f64]) -> Self {
+        let &[likelihood, moved, tokens] = sums else { return Self::default() };
+        Self { objective: (!likelihood.is_nan()).then_some(likelihood / tokens), moved: moved / tokens }
     }
 }

@@ -102,7 +102,7 @@ impl Problem for Topics {
         let config = self.config(clocks, consistency, passes);
         let epochs = train(&config, &Deployment::Sim(cluster.clone()), &self.corpus, |_| {})?.epochs;
         let point = |epoch: &Epoch| {
-            let loss = -epoch.objective?;
+            let loss = -epoch.quality.objective?;
             Some(Point { passes: f64::from(epoch.epoch), seconds: epoch.seconds, loss })
         };
         let sent: Vec<u64> = epochs.iter().map(|epoch| epoch.bytes_sent + epoch.bytes_received).collect();
