@@ -135,6 +135,11 @@ impl Examples {
         self.columns.len()
     }
 
+    /// The values of all entries, example by example.
+    pub(crate) fn values(&self) -> &[f32] {
+        &self.values
+    }
+
     /// The class of each example.
     #[must_use]
     pub fn labels(&self) -> &[u32] {

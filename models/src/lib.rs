@@ -5,6 +5,7 @@ pub mod examples;
 mod fields;
 pub mod generate;
 mod hold_out;
+pub mod l1lr;
 pub mod lda;
 mod line_blocks;
 pub mod mf;
