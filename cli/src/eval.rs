@@ -1,10 +1,11 @@
 //! `hemiola eval`: how well a model predicts ratings, the words of documents, or the classes of examples.
 
-use crate::{classify, reading};
+use crate::{classify, logistic, reading};
 use anyhow::{Result, bail};
 use clap::Args;
 use hemiola_models::Names;
 use hemiola_models::corpus::Corpus;
+use hemiola_models::l1lr::model::L1lrModel;
 use hemiola_models::lda::model::LdaModel;
 use hemiola_models::mf::model::MfModel;
 use hemiola_models::mlr::model::MlrModel;
@@ -40,6 +41,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         LdaModel::KIND => judge_topics(arguments),
         MlrModel::KIND => {
             classify::judge(&arguments.model, &arguments.data, &arguments.reading.examples()?, arguments.json)
+        }
+        L1lrModel::KIND => {
+            logistic::judge(&arguments.model, &arguments.data, arguments.reading.examples()?, arguments.json)
         }
         _ => judge_factors(arguments),
     }

@@ -58,7 +58,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             "objective": progress.objective, "nonzeros": progress.nonzeros });
         println!("{line}");
     });
-    println!("{}", json!({ "pass": fit.passes, "cpu": cpu_seconds() - spent, "objective": fit.objective, "seconds": null,
-        "violation": fit.violation, "converged": fit.converged }));
+    println!(
+        "{}",
+        json!({ "pass": fit.passes, "cpu": cpu_seconds() - spent, "objective": fit.objective, "seconds": null,
+        "violation": fit.violation, "converged": fit.converged })
+    );
     Ok(())
 }

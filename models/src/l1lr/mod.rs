@@ -7,8 +7,12 @@
 pub mod blocks;
 mod columns;
 mod kernel;
+pub mod model;
 mod newton;
+pub mod path;
 pub mod prox;
+pub mod reference;
+pub mod share;
 pub mod solver;
 pub mod stopping;
 mod team;

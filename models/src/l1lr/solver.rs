@@ -141,8 +141,7 @@ impl Solver {
         let count = examples.len();
         let workers = (workers as usize).min(1 + examples.entries() / ENTRIES_PER_WORKER);
         let worth = l1_min * count as f64;
-        let columns =
-            Columns::new(examples, Making { positive, worth, bias: config.bias, seed: config.seed, workers });
+        let columns = Columns::new(examples, Making { positive, worth, bias: config.bias, seed: config.seed, workers });
         let delay = config.delay.map_or(workers - 1, |delay| delay as usize);
         let blocks = columns.blocks(config.blocks.map_or(BLOCKS, |blocks| blocks as usize));
         Self {
@@ -275,10 +274,9 @@ impl Solver {
             })
             .collect();
         let tallies = share_out(self.workers, rows, |mut rows| kernel::advance(&mut rows, step));
-        tallies.into_iter().fold(Tally::default(), |sum, tally| Tally {
-            loss: sum.loss + tally.loss,
-            along: sum.along + tally.along,
-        })
+        tallies
+            .into_iter()
+            .fold(Tally::default(), |sum, tally| Tally { loss: sum.loss + tally.loss, along: sum.along + tally.along })
     }
 
     /// Finds the active features, and returns the sum of all violations.
