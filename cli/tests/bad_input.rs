@@ -650,7 +650,7 @@ const CASES: &[Case] = &[
     (
         "eval words.model prose.txt --format html",
         2,
-        "invalid value 'html' for '--format <FORMAT>' [possible values: docword, lda-c, text, libsvm, delimited, idx]",
+        "invalid value 'html' for '--format <FORMAT>' [possible values: docword, lda-c, text, libsvm, delimited, idx, criteo]",
     ),
     (
         "eval words.model prose.txt --vocabulary missing.txt",
