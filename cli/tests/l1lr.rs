@@ -92,7 +92,7 @@ fn clicks_with_hashed_features_are_learnt() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let line = |row: u32| {
-        let label = u32::from(row % 3 == 0);
+        let label = u32::from(row.is_multiple_of(3));
         let told = if label == 1 { "68fd1e64" } else { "80e26c9b" };
         format!("{label}\t{row}{}{}\t{told}\n", "\t".repeat(12), "\t".repeat(25))
     };

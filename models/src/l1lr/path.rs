@@ -41,10 +41,7 @@ mod tests {
     fn penalties_fall_by_the_same_part_to_the_last() {
         let lambdas = lambdas(8.0, 1.0, 3);
         assert_eq!(lambdas.len(), 3);
-        lambdas
-            .iter()
-            .zip([4.0, 2.0, 1.0])
-            .for_each(|(found, expected)| assert!((found - expected as f64).abs() < 1e-12));
+        lambdas.iter().zip([4.0, 2.0, 1.0]).for_each(|(found, expected)| assert!((found - expected).abs() < 1e-12));
         assert_eq!((super::lambdas(1.0, 2.0, 5), super::lambdas(4.0, 2.0, 1)), (vec![2.0], vec![2.0]));
     }
 

@@ -361,7 +361,9 @@ impl Solver {
         let rounding = 1e-13 * before;
         let (mut part, mut loss, mut grown) = (1.0, loss, self.cost_of(changes, 1.0));
         let mut halvings = 0;
-        while !(loss + self.cost + grown <= before + ARMIJO * part * along + rounding) {
+        // Also false for what is not a number.
+        let falls = |after: f64, part: f64| after <= before + ARMIJO * part * along + rounding;
+        while !falls(loss + self.cost + grown, part) {
             let next = if halvings == HALVINGS { 0.0 } else { part / 2.0 };
             loss = self.rows(Step::Part(next - part)).loss;
             grown = self.cost_of(changes, next);
