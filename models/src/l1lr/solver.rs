@@ -11,7 +11,7 @@
 //! optimal, and which features are active: those with a weight, and those that violate the conditions of optimality. The
 //! rest is left out of passes, as the paper's KKT filter does.
 //!
-//! Once few features are active, a pass is a step of [`super::newton`] instead.
+//! Once few features are active, a pass is a Newton step over all of them instead.
 
 use std::time::Instant;
 
