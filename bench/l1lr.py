@@ -160,8 +160,13 @@ def wabbit(problem):
     def fit(passes):
         cache = ["--cache_file", file + ".cache", "--passes", str(passes), "--holdout_off"]
         arguments = ["-d", file, "--loss_function", "logistic", "--noconstant", "-b", str(bits), "--l1", str(problem.penalty), "--quiet"]
-        model = Workspace(arg_list=arguments + cache)
-        return lambda: np.array([model.get_weight_from_name(str(feature)) for feature in range(problem.examples.shape[1])])
+        Workspace(arg_list=arguments + cache + ["-f", file + ".model"]).finish()
+
+        def weights():
+            # Only a saved model has its weights cut as --l1 says.
+            model = Workspace(arg_list=["-i", file + ".model", "-t", "--quiet"])
+            return np.array([model.get_weight_from_name(str(feature)) for feature in range(problem.examples.shape[1])])
+        return weights
     return fit, (1, 5, 20)
 
 
