@@ -32,6 +32,8 @@ enum FormatName {
     Delimited,
     /// MNIST's images
     Idx,
+    /// Criteo's logs of clicks
+    Criteo,
 }
 
 impl ExampleOptions {
@@ -40,8 +42,10 @@ impl ExampleOptions {
             FormatName::Libsvm => Format::Libsvm,
             FormatName::Delimited => Format::Delimited,
             FormatName::Idx => Format::Idx,
+            FormatName::Criteo => Format::Criteo,
         });
-        Options { format, label: label_column(self.label.as_deref()), labels_file: self.labels.clone() }
+        let label = label_column(self.label.as_deref());
+        Options { format, label, labels_file: self.labels.clone(), bits: None }
     }
 
     /// The file of labels, if one was named.

@@ -1,11 +1,12 @@
 //! `hemiola eval`: how well a model predicts ratings, words or classes, and how much its filters lose of images.
 
-use crate::{classify, reading};
+use crate::{classify, logistic, reading};
 use anyhow::{Result, bail};
 use clap::Args;
 use hemiola_models::Names;
 use hemiola_models::corpus::Corpus;
 use hemiola_models::images::Image;
+use hemiola_models::l1lr::model::L1lrModel;
 use hemiola_models::lda::model::LdaModel;
 use hemiola_models::mf::model::MfModel;
 use hemiola_models::mlr::model::MlrModel;
@@ -46,6 +47,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             classify::judge(&arguments.model, &arguments.data, &arguments.reading.examples()?, arguments.json)
         }
         RicaModel::KIND => judge_filters(arguments),
+        L1lrModel::KIND => {
+            logistic::judge(&arguments.model, &arguments.data, arguments.reading.examples()?, arguments.json)
+        }
         _ => judge_factors(arguments),
     }
 }

@@ -50,8 +50,8 @@ fn one_line(message: &str) -> String {
         sentence.push_str(line);
     }
     if let Some(usage) = message.lines().find_map(|line| line.strip_prefix("Usage: ")) {
-        let command: Vec<&str> =
-            usage.split(' ').take_while(|word| word.chars().all(|letter| letter.is_ascii_lowercase())).collect();
+        let in_name = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        let command: Vec<&str> = usage.split(' ').take_while(|word| word.chars().all(in_name)).collect();
         sentence.push_str(&format!("; see '{} --help'", command.join(" ")));
     }
     sentence

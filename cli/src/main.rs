@@ -12,6 +12,7 @@ mod eval;
 mod failure;
 mod generate;
 mod interrupt;
+mod logistic;
 mod numbers;
 mod outputs;
 mod plot;

@@ -67,6 +67,22 @@ pub(crate) fn positive(text: &str) -> Result<f32, Unexpected> {
     text.parse().ok().filter(positive).ok_or(Unexpected("a number above 0"))
 }
 
+/// As [`positive`], with all its digits.
+pub(crate) fn precise(text: &str) -> Result<f64, Unexpected> {
+    let positive = |number: &f64| number.is_finite() && *number > 0.0;
+    text.parse().ok().filter(positive).ok_or(Unexpected("a number above 0"))
+}
+
+/// How many blocks may be missed; each costs a copy of what is known of every example.
+pub(crate) fn delay(text: &str) -> Result<u32, Unexpected> {
+    text.parse().ok().filter(|delay| *delay <= 64).ok_or(Unexpected("a whole number between 0 and 64"))
+}
+
+/// How many bits the number of a hashed feature has.
+pub(crate) fn bits(text: &str) -> Result<u32, Unexpected> {
+    text.parse().ok().filter(|bits| (1..=24).contains(bits)).ok_or(Unexpected("a whole number between 1 and 24"))
+}
+
 /// A finite number of zero or more.
 pub(crate) fn not_negative(text: &str) -> Result<f32, Unexpected> {
     let right = |number: &f32| number.is_finite() && *number >= 0.0;

@@ -1,10 +1,11 @@
 //! `hemiola predict`: the ratings to expect for pairs of user and item, the topics of documents, or classes of examples.
 
 use crate::failure::usage;
-use crate::{classify, numbers, reading};
+use crate::{classify, logistic, numbers, reading};
 use anyhow::Result;
 use clap::Args;
 use hemiola_models::corpus::Corpus;
+use hemiola_models::l1lr::model::L1lrModel;
 use hemiola_models::lda::model::LdaModel;
 use hemiola_models::mf::model::MfModel;
 use hemiola_models::mlr::model::MlrModel;
@@ -54,6 +55,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             arguments.check_options("a classifier", "files of examples")?;
             let options = arguments.reading.examples_to_predict()?;
             classify::predict(&arguments.model, &arguments.data, &options, arguments.probabilities)
+        }
+        L1lrModel::KIND => {
+            arguments.check_options("a classifier", "files of examples")?;
+            let options = arguments.reading.examples_to_predict()?;
+            logistic::predict(&arguments.model, &arguments.data, options, arguments.probabilities)
         }
         _ => predict_ratings(arguments),
     }

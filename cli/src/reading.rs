@@ -38,6 +38,8 @@ enum Format {
     Delimited,
     /// Examples: MNIST's images
     Idx,
+    /// Examples: Criteo's logs of clicks
+    Criteo,
 }
 
 impl Options {
@@ -80,7 +82,10 @@ impl Options {
             Some(Format::Libsvm) => Some(examples::Format::Libsvm),
             Some(Format::Delimited) => Some(examples::Format::Delimited),
             Some(Format::Idx) => Some(examples::Format::Idx),
-            Some(_) => return Err(usage("a classifier reads examples; give --format libsvm, delimited or idx")),
+            Some(Format::Criteo) => Some(examples::Format::Criteo),
+            Some(_) => {
+                return Err(usage("a classifier reads examples; give --format libsvm, delimited, idx or criteo"));
+            }
         };
         if self.vocabulary.is_some() {
             return Err(usage("--vocabulary has an effect only with topic models"));
@@ -89,7 +94,7 @@ impl Options {
             Some("none") => examples::LabelColumn::Absent,
             column => label_column(column),
         };
-        Ok(examples::Options { format, label, labels_file: self.labels.clone() })
+        Ok(examples::Options { format, label, labels_file: self.labels.clone(), bits: None })
     }
 
     /// Checks that nothing was said of documents or examples where a model reads ratings.

@@ -2,6 +2,7 @@
 
 mod held_out;
 pub(crate) mod job;
+mod l1lr;
 pub(crate) mod lda;
 pub(crate) mod mf;
 mod mlr;
@@ -23,6 +24,8 @@ enum Model {
     Mf(Box<mf::Arguments>),
     /// Find the topics of documents
     Lda(Box<lda::Arguments>),
+    /// Learn to tell two classes apart by few features, by logistic regression
+    L1lr(Box<l1lr::Arguments>),
     /// Learn to tell classes apart, by softmax regression
     Mlr(Box<mlr::Arguments>),
     /// Learn features of images, by reconstruction ICA
@@ -33,6 +36,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.model {
         Model::Mf(arguments) => mf::run(&arguments),
         Model::Lda(arguments) => lda::run(&arguments),
+        Model::L1lr(arguments) => l1lr::run(&arguments),
         Model::Mlr(arguments) => mlr::run(&arguments),
         Model::Rica(arguments) => rica::run(&arguments),
     }

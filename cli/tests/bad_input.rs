@@ -4,6 +4,8 @@ use hemiola_models::Names;
 use hemiola_models::lda::model::LdaModel;
 #[path = "bad_input/checkpoints.rs"]
 mod checkpoints;
+#[path = "bad_input/l1lr.rs"]
+mod l1lr;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -648,7 +650,7 @@ const CASES: &[Case] = &[
     (
         "eval words.model prose.txt --format html",
         2,
-        "invalid value 'html' for '--format <FORMAT>' [possible values: docword, lda-c, text, libsvm, delimited, idx]",
+        "invalid value 'html' for '--format <FORMAT>' [possible values: docword, lda-c, text, libsvm, delimited, idx, criteo]",
     ),
     (
         "eval words.model prose.txt --vocabulary missing.txt",
@@ -754,7 +756,7 @@ fn every_mistake_gets_one_clear_sentence() {
     prepare(directory.path());
     let before = content(directory.path());
     let mut wrong = Vec::new();
-    for (arguments, code, sentence) in CASES.iter().chain(checkpoints::CASES) {
+    for (arguments, code, sentence) in CASES.iter().chain(checkpoints::CASES).chain(l1lr::CASES) {
         let output = hemiola(directory.path(), arguments);
         let expected = format!("hemiola: {sentence}\n");
         if (output.0, &output.1) != (*code, &expected) {
@@ -767,7 +769,7 @@ fn every_mistake_gets_one_clear_sentence() {
         wrong.is_empty(),
         "{} of {} cases:\n{}",
         wrong.len(),
-        CASES.len() + checkpoints::CASES.len(),
+        CASES.len() + checkpoints::CASES.len() + l1lr::CASES.len(),
         wrong.join("\n")
     );
 }
@@ -831,6 +833,7 @@ fn prepare(directory: &Path) {
     assert_eq!((code, said.as_str()), (0, ""));
     break_models(directory);
     checkpoints::prepare(directory);
+    l1lr::prepare(directory);
 }
 
 /// A model of two topics and three words.

@@ -1,5 +1,6 @@
 //! Labelled examples: the class of each, and the features that are not zero.
 
+mod criteo;
 mod delimited;
 mod error;
 mod idx;
@@ -32,6 +33,8 @@ pub struct Examples {
     features: usize,
     /// Whether the files said how many features there are, and not only which are not zero.
     fixed: bool,
+    /// How many bits the features' numbers have, if they are hashes.
+    hashed_bits: Option<u32>,
 }
 
 /// The features of an example that are not zero.
@@ -85,13 +88,20 @@ impl Examples {
         self.fixed = true;
     }
 
+    /// Says that features are numbered by hashes of so many bits.
+    fn hash_features(&mut self, bits: u32) {
+        self.fix_features(1 << bits);
+        self.hashed_bits = Some(bits);
+    }
+
     /// Takes the examples that the rule holds out apart: those to train on, and those held out.
     ///
     /// # Errors
     /// If the rule is none, or one part would be empty.
     pub fn split(&self, rule: HoldOut) -> Result<(Self, Self), SplitError> {
         let held_out = rule.held_out(EXPECTED)?;
-        let empty = || Self { features: self.features, fixed: self.fixed, ..Self::new(self.classes.clone()) };
+        let (features, fixed, hashed_bits) = (self.features, self.fixed, self.hashed_bits);
+        let empty = || Self { features, fixed, hashed_bits, ..Self::new(self.classes.clone()) };
         let (mut train, mut test) = (empty(), empty());
         for (row, &label) in self.labels.iter().enumerate() {
             let part = if held_out(row as u64) { &mut test } else { &mut train };
@@ -130,10 +140,21 @@ impl Examples {
         self.fixed.then_some(self.features)
     }
 
+    /// How many bits the features' numbers have, if they are hashes.
+    #[must_use]
+    pub fn hashed_bits(&self) -> Option<u32> {
+        self.hashed_bits
+    }
+
     /// How many entries are not zero.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.columns.len()
+    }
+
+    /// The values of all entries, example by example.
+    pub(crate) fn values(&self) -> &[f32] {
+        &self.values
     }
 
     /// The class of each example.

@@ -7,6 +7,7 @@ mod fields;
 pub mod generate;
 mod hold_out;
 pub mod images;
+pub mod l1lr;
 pub mod lda;
 mod line_blocks;
 mod matrix;

@@ -28,6 +28,47 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 /// Class and features of an example.
 type Plain = (String, Vec<(u32, f32)>);
 
+#[test]
+fn clicks_are_read_by_their_hashes() {
+    let line = |label: &str, first: &str, last: &str| {
+        format!("{label}\t{first}{}{}\t{last}\n", "\t".repeat(12), "\t".repeat(25))
+    };
+    // The CRC-32 of 0:5, 0:-1, 38:68fd1e64 and 38:80e26c9b, as zlib has it.
+    let text = [line("0", "10", "68fd1e64"), line("1", "-1", "80e26c9b"), line("1", "", "68fd1e64")].concat();
+    let hash = |text: &str, bits: u32| crc32(text.as_bytes()) & ((1 << bits) - 1);
+    let sorted = |mut features: Vec<u32>| {
+        features.sort_unstable();
+        features.into_iter().map(|feature| (feature, 1.0)).collect::<Vec<_>>()
+    };
+    for (bytes, bits) in [(text.as_bytes().to_vec(), None), (gzip(text.as_bytes()), Some(12))] {
+        let examples = read_with(&bytes, &Options { bits, ..Options::default() }).unwrap();
+        let bits = bits.unwrap_or(20);
+        let expected = vec![
+            ("0".to_owned(), sorted(vec![hash("0:5", bits), hash("38:68fd1e64", bits)])),
+            ("1".to_owned(), sorted(vec![hash("0:-1", bits), hash("38:80e26c9b", bits)])),
+            ("1".to_owned(), sorted(vec![hash("38:68fd1e64", bits)])),
+        ];
+        assert_eq!(plain(&examples), expected);
+        assert_eq!((examples.hashed_bits(), examples.fixed_features()), (Some(bits), Some(1 << bits)));
+    }
+    let bare: String = text.lines().map(|line| line[2..].to_owned() + "\n").collect();
+    let options = Options { label: LabelColumn::Absent, ..Options::default() };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("bare");
+    fs::write(&file, bare).unwrap();
+    let examples = Examples::read_unlabelled(&[file], &options).unwrap();
+    assert_eq!((examples.len(), examples.entries()), (3, 5));
+    // Forty columns of numbers are just that.
+    let numbers = format!("{}1\n", "12345678\t".repeat(38));
+    assert_eq!(read(numbers.as_bytes()).unwrap().hashed_bits(), None);
+}
+
+/// The CRC-32 of zlib, bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |sum: u32| if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
+    !bytes.iter().fold(!0, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), |sum, _| step(sum)))
+}
+
 fn plain(examples: &Examples) -> Vec<Plain> {
     let one = |number: usize| {
         let example = examples.example(number);

@@ -46,6 +46,10 @@ pub enum ExampleProblem {
     Value { index: u32, found: String },
     #[error("expected a finite number in column {column}, found '{found}'")]
     Number { column: usize, found: String },
+    #[error("expected a whole number or nothing in column {column}, found '{found}'")]
+    Whole { column: usize, found: String },
+    #[error("the label of Criteo's format is in column 1; expected that or none")]
+    CriteoLabel,
     #[error("expected a label and features, separated by ',', ';', a tab or white space, or as index:value")]
     UnknownFormat,
     #[error("expected {expected} columns separated by {separator}, found {found}")]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::error::{CLASSES_MAX, EXAMPLES_MAX, ExampleProblem, ExamplesError};
-use super::{EXPECTED, Examples, delimited, idx, libsvm};
+use super::{EXPECTED, Examples, criteo, delimited, idx, libsvm};
 use crate::Names;
 use crate::line_blocks::{Blocks, first_line, shortened, without_mark};
 
@@ -17,6 +17,8 @@ pub struct Options {
     pub label: LabelColumn,
     /// The labels of idx images, if they are not beside them under the usual name.
     pub labels_file: Option<PathBuf>,
+    /// How many bits the numbers of hashed features have, between 1 and 24; 20 if not said.
+    pub bits: Option<u32>,
 }
 
 /// A format of examples.
@@ -28,6 +30,8 @@ pub enum Format {
     Delimited,
     /// MNIST's images and labels.
     Idx,
+    /// Lines of a label, 13 whole numbers and 26 categories, separated by tabs.
+    Criteo,
 }
 
 /// Which column of a line is the label.
@@ -135,7 +139,7 @@ impl Reader<'_> {
         let mut blocks = Blocks::open(path, EXPECTED, LINE_LIMIT)?;
         let format = match self.options.format {
             Some(format) => format,
-            None => format_of(blocks.peek()?),
+            None => format_of(blocks.peek()?, &self.options.label),
         };
         let before = self.examples.len();
         let file = blocks.file.clone();
@@ -144,6 +148,7 @@ impl Reader<'_> {
             Format::Libsvm => {
                 self.read_lines(blocks, |reader, line, _| libsvm::read_line(reader, line))?;
             }
+            Format::Criteo => self.read_lines(blocks, |reader, line, _| criteo::read_line(reader, line))?,
             Format::Delimited => {
                 let mut layout = None;
                 self.read_lines(blocks, |reader, line, next| delimited::read_line(reader, &mut layout, line, next))?;
@@ -211,13 +216,14 @@ fn usual_form(label: &str) -> Cow<'_, str> {
     }
 }
 
-fn format_of(start: &[u8]) -> Format {
+fn format_of(start: &[u8], label: &LabelColumn) -> Format {
     if start.starts_with(&[0, 0]) {
         return Format::Idx;
     }
     let mut lines = without_mark(start).split(|&byte| byte == b'\n').map(libsvm::without_comment);
     match lines.find(|line| !line.trim_ascii().is_empty()) {
         Some(line) if libsvm::looks_so(line) => Format::Libsvm,
+        Some(line) if criteo::looks_so(line, *label != LabelColumn::Absent) => Format::Criteo,
         _ => Format::Delimited,
     }
 }

@@ -116,7 +116,7 @@ fn group(ratings: &mut [Rating], starts: &[usize], block_of: impl Fn(&Rating) ->
     }
 }
 
-fn shuffle<T>(values: &mut [T], random: &mut impl Rng) {
+pub(crate) fn shuffle<T>(values: &mut [T], random: &mut impl Rng) {
     for left in (1..values.len()).rev() {
         let chosen = (u128::from(random.next_u64()) * (left as u128 + 1)) >> 64;
         values.swap(left, chosen as usize);

@@ -1,0 +1,71 @@
+//! What a user can get wrong with logistic regression.
+
+use super::Case;
+use std::fs;
+use std::path::Path;
+
+pub(crate) const CASES: &[Case] = &[
+    ("train l1lr", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train l1lr --help'"),
+    ("train l1lr missing.svm", 1, "missing.svm: cannot be read: No such file or directory (os error 2)"),
+    ("train l1lr three.svm", 1, "three.svm: has examples of 3 classes; expected two, such as -1 and 1, or 0 and 1"),
+    ("train l1lr same.svm", 1, "same.svm: has examples of one class; expected two, such as -1 and 1, or 0 and 1"),
+    ("train l1lr two.svm --lambda 0", 2, "invalid value '0' for '--lambda <LAMBDA>': expected a number above 0"),
+    ("train l1lr two.svm --lambda inf", 2, "invalid value 'inf' for '--lambda <LAMBDA>': expected a number above 0"),
+    ("train l1lr two.svm --path 0", 2, "invalid value '0' for '--path <N>': expected a whole number of 1 or more"),
+    ("train l1lr two.svm --l2 -1", 2, "invalid value '-1' for '--l2 <WEIGHT>': expected a number of 0 or more"),
+    (
+        "train l1lr two.svm --delay 65",
+        2,
+        "invalid value '65' for '--delay <BLOCKS>': expected a whole number between 0 and 64",
+    ),
+    ("train l1lr two.svm --blocks 0", 2, "invalid value '0' for '--blocks <N>': expected a whole number of 1 or more"),
+    ("train l1lr two.svm --tolerance 0", 2, "invalid value '0' for '--tolerance <PART>': expected a number above 0"),
+    ("train l1lr two.svm --passes 0", 2, "invalid value '0' for '--passes <N>': expected a whole number of 1 or more"),
+    (
+        "train l1lr two.svm --bits 25",
+        2,
+        "invalid value '25' for '--bits <N>': expected a whole number between 1 and 24",
+    ),
+    ("train l1lr two.svm --bits 10", 2, "--bits has an effect only with Criteo's format"),
+    (
+        "train l1lr two.svm --no-holdout",
+        2,
+        "without held-out examples no lambda can be chosen; give --lambda, or leave out --no-holdout",
+    ),
+    ("train l1lr two.svm --weights two.svm", 2, "--weights two.svm would overwrite DATA; give another name"),
+    (
+        "train l1lr two.svm --weights w.txt --report w.txt",
+        2,
+        "--weights w.txt would overwrite --report; give another name",
+    ),
+    (
+        "train l1lr two.svm --weights nowhere/w.txt",
+        1,
+        "nowhere/w.txt: cannot be written: there is no directory nowhere",
+    ),
+    ("train l1lr two.svm --test three.svm", 1, "three.svm:3: class '2' does not occur in what was trained on"),
+    (
+        "train l1lr bare.svm",
+        1,
+        "no feature says anything about the class, so no lambda can be chosen; give other data, or --lambda",
+    ),
+    ("train l1lr - -", 2, "standard input can be read only once; give '-' once"),
+    ("train l1lr short.tsv --format criteo", 1, "short.tsv:1: expected 40 columns separated by a tab, found 3"),
+    ("train l1lr clicks.tsv", 1, "clicks.tsv:2: expected a whole number or nothing in column 3, found 'x'"),
+    (
+        "train l1lr clicks.tsv --label 2",
+        1,
+        "clicks.tsv:1: the label of Criteo's format is in column 1; expected that or none",
+    ),
+];
+
+pub(crate) fn prepare(directory: &Path) {
+    let write = |name: &str, content: &str| fs::write(directory.join(name), content).unwrap();
+    write("two.svm", &"1 1:1 2:0.5\n-1 2:1\n".repeat(30));
+    write("three.svm", "1 1:1\n-1 2:1\n2 1:1\n");
+    write("same.svm", "1 1:1\n1 2:1\n");
+    write("bare.svm", &"1 1:0\n-1 1:0\n".repeat(30));
+    write("short.tsv", "1\t2\t3\n");
+    let line = |second: &str| format!("1\t5\t{second}{}{}\n", "\t3".repeat(11), "\t68fd1e64".repeat(26));
+    write("clicks.tsv", &[line("7"), line("x")].concat());
+}

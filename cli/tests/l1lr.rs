@@ -1,0 +1,105 @@
+//! `hemiola train l1lr`, and what `eval` and `predict` make of its models.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Runs the program in `folder`, which must succeed; what it printed.
+fn hemiola(folder: &Path, arguments: &str) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_hemiola"))
+        .current_dir(folder)
+        .args(arguments.split_whitespace())
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments}: {}", text(output.stderr));
+    text(output.stdout)
+}
+
+/// Examples that feature 1 speaks for and feature 2 against, while 20 others say nothing.
+fn clicks() -> String {
+    let mut text = String::new();
+    for row in 0..600u32 {
+        let chance =
+            |salt: u32| (row.wrapping_mul(2_654_435_761) ^ salt.wrapping_mul(40_503)).wrapping_mul(2_246_822_519) >> 16;
+        let (one, two) = (chance(1) % 2, chance(2) % 2);
+        let label = if one != two && chance(3) % 8 != 0 { one } else { chance(4) % 2 };
+        let noise = 3 + chance(5) % 20;
+        text.push_str(&format!("{label} 1:{one} 2:{two} {noise}:1\n"));
+    }
+    text
+}
+
+#[test]
+fn a_lambda_is_chosen_and_the_model_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(path.join("clicks.svm"), clicks()).unwrap();
+    let said = hemiola(path, "train l1lr clicks.svm --report run.jsonl --plot run.svg --weights weights.txt");
+    assert!(said.contains("AUC 0.8") && said.contains("hemiola eval clicks.model clicks.svm"), "{said}");
+    let report = std::fs::read_to_string(path.join("run.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> = report.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let tried = lines.iter().filter(|line| line["event"] == "evaluation").count();
+    let summary = lines.last().unwrap();
+    assert!((5..=30).contains(&tried) && summary["test"]["auc"].as_f64().unwrap() > 0.8, "{report}");
+    assert!(std::fs::read_to_string(path.join("run.svg")).unwrap().contains("held out"));
+    let weights = std::fs::read_to_string(path.join("weights.txt")).unwrap();
+    let weight = |feature: &str| -> f64 {
+        let line = weights.lines().find(|line| line.split('\t').next() == Some(feature));
+        line.and_then(|line| line.split('\t').nth(1)).map_or(0.0, |weight| weight.parse().unwrap())
+    };
+    assert!(weights.starts_with("bias\t") && weight("1") > 1.0 && weight("2") < -1.0, "{weights}");
+    assert_eq!(weights.lines().count() as u64, summary["nonzeros"].as_u64().unwrap() + 1);
+
+    let judged = hemiola(path, "eval clicks.model clicks.svm");
+    assert!(judged.contains("AUC       0.8") && judged.contains("examples  600"), "{judged}");
+    let judged: serde_json::Value =
+        serde_json::from_str(&hemiola(path, "eval clicks.model clicks.svm --json")).unwrap();
+    assert_eq!(judged["nonzeros"], summary["nonzeros"]);
+    let predicted = hemiola(path, "predict clicks.model clicks.svm --probabilities");
+    assert!(predicted.starts_with("class,0,1\n") && predicted.lines().count() == 601);
+    for line in predicted.lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let second: f64 = fields[2].parse().unwrap();
+        assert!((fields[0] == "1") == (second >= 0.5), "{line}");
+    }
+}
+
+#[test]
+fn threads_and_paths_come_to_the_same_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(path.join("clicks.svm"), clicks()).unwrap();
+    let common = "train l1lr clicks.svm --lambda 0.01 --holdout-every 5 --quiet";
+    for (options, model) in [
+        ("--workers 1", "one.model"),
+        ("--workers 3", "three.model"),
+        ("--path 4 --tolerance 1e-10", "path.model"),
+        ("--no-bias --l2 0.1 --non-negative --blocks 3 --delay 1", "other.model"),
+    ] {
+        hemiola(path, &format!("{common} {options} --out {model}"));
+    }
+    let weights = |model: &str| std::fs::read(path.join(model).join("weights.safetensors")).unwrap();
+    assert!(weights("one.model") == weights("three.model") && weights("one.model") != weights("other.model"));
+    let loss = |model: &str| {
+        let judged = hemiola(path, &format!("eval {model} clicks.svm --json"));
+        serde_json::from_str::<serde_json::Value>(&judged).unwrap()["loss"].as_f64().unwrap()
+    };
+    assert!((loss("path.model") - loss("one.model")).abs() < 1e-4);
+}
+
+#[test]
+fn clicks_with_hashed_features_are_learnt() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let line = |row: u32| {
+        let label = u32::from(row.is_multiple_of(3));
+        let told = if label == 1 { "68fd1e64" } else { "80e26c9b" };
+        format!("{label}\t{row}{}{}\t{told}\n", "\t".repeat(12), "\t".repeat(25))
+    };
+    std::fs::write(path.join("day.tsv"), (0..90).map(line).collect::<String>()).unwrap();
+    hemiola(path, "train l1lr day.tsv --bits 12 --lambda 0.01 --quiet");
+    let judged: serde_json::Value = serde_json::from_str(&hemiola(path, "eval day.model day.tsv --json")).unwrap();
+    assert_eq!((judged["auc"].as_f64(), judged["accuracy"].as_f64()), (Some(1.0), Some(1.0)));
+    let description = std::fs::read_to_string(path.join("day.model/model.json")).unwrap();
+    assert!(description.contains("\"hashed_bits\": 12"), "{description}");
+}

@@ -1,0 +1,139 @@
+//! How features are cut into blocks, and in what order blocks are taken.
+
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::mf::blocks::shuffle;
+
+/// Features in blocks: those of a block are worked on together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    /// The features, block by block.
+    features: Vec<u32>,
+    /// Where each block ends in `features`.
+    ends: Vec<usize>,
+}
+
+impl Blocks {
+    /// Cuts features at random into so many blocks of about the same weight, such as their numbers of entries; fewer if
+    /// there are fewer features. An example then seldom has several features of one block.
+    #[must_use]
+    pub fn automatic(weights: &[usize], count: usize, seed: u64) -> Self {
+        let mut features: Vec<u32> = (0..weights.len() as u32).collect();
+        shuffle(&mut features, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
+        Self::cut(features, weights, count)
+    }
+
+    /// Cuts features, as they are ordered, into so many blocks of about the same weight.
+    #[must_use]
+    pub fn cut(features: Vec<u32>, weights: &[usize], count: usize) -> Self {
+        let total: usize = weights.iter().map(|weight| weight.max(&1)).sum();
+        let (mut ends, mut sum) = (Vec::new(), 0);
+        for (position, &feature) in features.iter().enumerate() {
+            sum += weights[feature as usize].max(1);
+            // The block that ends here has had its share of the whole.
+            if sum as u128 * count as u128 >= total as u128 * (ends.len() as u128 + 1) {
+                ends.push(position + 1);
+            }
+        }
+        Self { features, ends }
+    }
+
+    /// A block for each group, from the group of every feature; within a group the order is random.
+    #[must_use]
+    pub fn by_group(groups: &[u32], seed: u64) -> Self {
+        let mut features: Vec<u32> = (0..groups.len() as u32).collect();
+        shuffle(&mut features, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
+        features.sort_by_key(|&feature| groups[feature as usize]);
+        let group = |position: usize| groups[features[position] as usize];
+        let last = |position: &usize| *position == groups.len() || group(position - 1) != group(*position);
+        let ends = (1..=groups.len()).filter(last).collect();
+        Self { features, ends }
+    }
+
+    /// How many blocks there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The features of a block.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    #[must_use]
+    pub fn block(&self, block: usize) -> &[u32] {
+        &self.features[self.range(block)]
+    }
+
+    /// All features, block by block.
+    #[must_use]
+    pub fn features(&self) -> &[u32] {
+        &self.features
+    }
+
+    /// Where the features of a block are among all, block by block.
+    pub(super) fn range(&self, block: usize) -> std::ops::Range<usize> {
+        let start = if block == 0 { 0 } else { self.ends[block - 1] };
+        start..self.ends[block]
+    }
+
+    /// All blocks in a random order, another one for every seed.
+    #[must_use]
+    pub fn order(&self, seed: u64) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        shuffle(&mut order, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(values: &[u32]) -> Vec<u32> {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        sorted
+    }
+
+    #[test]
+    fn every_feature_is_in_one_block_of_a_fair_weight() {
+        let weights: Vec<usize> = (0..1000).map(|feature| feature % 17).collect();
+        let blocks = Blocks::automatic(&weights, 8, 3);
+        assert_eq!(blocks.len(), 8);
+        assert_eq!(sorted(blocks.features()), (0..1000).collect::<Vec<u32>>());
+        for block in 0..8 {
+            let weight: usize = blocks.block(block).iter().map(|&feature| weights[feature as usize].max(1)).sum();
+            assert!((950..1100).contains(&weight), "block {block} weighs {weight}");
+        }
+        assert_eq!(blocks, Blocks::automatic(&weights, 8, 3));
+        assert_ne!(blocks, Blocks::automatic(&weights, 8, 4));
+        assert_eq!(Blocks::automatic(&[5, 5], 8, 1).features().len(), 2);
+        assert!(Blocks::automatic(&[], 8, 1).is_empty());
+    }
+
+    #[test]
+    fn a_group_is_a_block() {
+        let groups = [7, 2, 7, 2, 2, 9];
+        let blocks = Blocks::by_group(&groups, 1);
+        let found: Vec<Vec<u32>> = (0..blocks.len()).map(|block| sorted(blocks.block(block))).collect();
+        assert_eq!(found, [vec![1, 3, 4], vec![0, 2], vec![5]]);
+        assert!(Blocks::by_group(&[], 1).is_empty());
+    }
+
+    #[test]
+    fn an_order_has_every_block_once_and_depends_on_the_seed() {
+        let blocks = Blocks::automatic(&[1; 100], 20, 1);
+        let mut order = blocks.order(1);
+        assert_ne!(order, blocks.order(2));
+        order.sort_unstable();
+        assert_eq!(order, (0..20).collect::<Vec<usize>>());
+    }
+}
