@@ -132,7 +132,7 @@ proptest! {
                 drop(client.inc(WorkerId(0), table, &read, &Values::dense(2, vec![0.5; 6])));
             }
             drop(client.receive(ShardId(shard), &message));
-            client.clock(WorkerId(1));
+            client.clock(WorkerId(1)).expect("no filter fails");
             drop(client.outbox());
         }
     }

@@ -8,7 +8,7 @@ use hemiola::tcp::wire::{
 };
 use hemiola::tcp::{Config, Role, role};
 use hemiola::{ClientId, Clock, Consistency, Deployment, Job, Rows, ShardId, TableId, TableSchema, Values, WorkerId};
-use hemiola_core::codec::{Message, encode_to_shard};
+use hemiola_core::codec::{Message, lay_out_to_shard};
 use hemiola_core::message::{ToClient, ToShard};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -193,7 +193,7 @@ impl Bench {
 
     fn send(&mut self, message: &ToShard) -> Outcome<()> {
         self.sent += 1;
-        write_frames(&mut self.stream, &[encode_to_shard(message, self.sent, self.received)])?;
+        write_frames(&mut self.stream, &[lay_out_to_shard(message, self.sent, self.received).seal()])?;
         Ok(())
     }
 
