@@ -141,7 +141,7 @@ proptest! {
             bytes[at] = byte;
         }
         if let Some(filtered) = filtered {
-            bytes[76..80].copy_from_slice(&filtered.to_le_bytes());
+            bytes[68..72].copy_from_slice(&filtered.to_le_bytes());
             bytes.truncate(HEADER_BYTES + cut.index(bytes.len()));
         }
         bytes.resize(bytes.len().max(HEADER_BYTES), 0);
@@ -149,9 +149,9 @@ proptest! {
         if let Ok(header) = Header::parse(&head, LIMIT) {
             bytes.resize(HEADER_BYTES + header.wire_bytes() as usize, 0);
             let mut check = crc32fast::Hasher::new();
-            bytes[72..76].fill(0);
+            bytes[64..68].fill(0);
             check.update(&bytes);
-            bytes[72..76].copy_from_slice(&check.finalize().to_le_bytes());
+            bytes[64..68].copy_from_slice(&check.finalize().to_le_bytes());
         }
         for end in [&mut connection.up.1, &mut connection.down.1] {
             if let Ok(Message::ToShard(ToShard::Inc { rows, .. })) = read(end, &bytes) {
@@ -171,9 +171,9 @@ fn the_same_rows_travel_as_a_signature_and_again_in_full_on_a_new_connection() {
     };
     let mut connection = Connection::new("key-cache");
     let bytes: Vec<usize> = (0..3).map(|clock| connection.carry(&inc(Clock(clock))).0).collect();
-    assert_eq!(bytes, [80 + 16 + 16_000, 80 + 16 + 8000, 80 + 16 + 8000]);
+    assert_eq!(bytes, [HEADER_BYTES + 16 + 16_000, HEADER_BYTES + 16 + 8000, HEADER_BYTES + 16 + 8000]);
     let get = Message::ToShard(ToShard::Get { table: TableId(0), needed: Clock(0), rows: rows.clone().into() });
-    assert_eq!(connection.carry(&get).0, 80 + 16, "a request for rows that updates have named");
+    assert_eq!(connection.carry(&get).0, HEADER_BYTES + 16, "a request for rows that updates have named");
     let saving = &connection.ledger.savings()[0];
     assert_eq!(
         (saving.table.as_str(), saving.filter.as_str(), saving.direction),
