@@ -4,6 +4,8 @@ use hemiola_models::Names;
 use hemiola_models::lda::model::LdaModel;
 #[path = "bad_input/checkpoints.rs"]
 mod checkpoints;
+#[path = "bad_input/filters.rs"]
+mod filters;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -346,39 +348,6 @@ const CASES: &[Case] = &[
         "train mf good.csv --consistency vap",
         2,
         "--consistency vap needs --processes: the threads of one process have no updates in transit",
-    ),
-    (
-        "train mf good.csv --filters zstd",
-        2,
-        "--filters needs --processes: nothing travels between the threads of one process",
-    ),
-    (
-        "train mf good.csv --processes 2 --filters gzip",
-        2,
-        "invalid value 'gzip' for '--filters <LIST>': there is no filter 'gzip'; the filters are key-cache, lz4, zstd, \
-         significant:T, random-skip:P, kkt:L:D:S and feedback",
-    ),
-    (
-        "train mlr good.csv --processes 2 --filters zstd,key-cache",
-        2,
-        "invalid value 'zstd,key-cache' for '--filters <LIST>': filter 'key-cache' must come before 'zstd', which hides \
-         the row ids",
-    ),
-    (
-        "train lda prose.txt --processes 2 --filters lz4,zstd",
-        2,
-        "invalid value 'lz4,zstd' for '--filters <LIST>': filters 'lz4' and 'zstd' both compress; choose one",
-    ),
-    (
-        "simulate mf good.csv --filters significant:0.1",
-        2,
-        "invalid value 'significant:0.1' for '--filters <LIST>': filter 'significant' holds entries back, which \
-         only programs can ask for; give key-cache, lz4 or zstd",
-    ),
-    (
-        "simulate mf good.csv --filters zstd:3",
-        2,
-        "invalid value 'zstd:3' for '--filters <LIST>': filter 'zstd' takes nothing after its name",
     ),
     ("train mf good.csv --wire f16", 2, "--wire needs --processes: nothing travels between the threads of one process"),
     (
@@ -766,7 +735,7 @@ fn every_mistake_gets_one_clear_sentence() {
     prepare(directory.path());
     let before = content(directory.path());
     let mut wrong = Vec::new();
-    for (arguments, code, sentence) in CASES.iter().chain(checkpoints::CASES) {
+    for (arguments, code, sentence) in CASES.iter().chain(checkpoints::CASES).chain(filters::CASES) {
         let output = hemiola(directory.path(), arguments);
         let expected = format!("hemiola: {sentence}\n");
         if (output.0, &output.1) != (*code, &expected) {
@@ -779,7 +748,7 @@ fn every_mistake_gets_one_clear_sentence() {
         wrong.is_empty(),
         "{} of {} cases:\n{}",
         wrong.len(),
-        CASES.len() + checkpoints::CASES.len(),
+        CASES.len() + checkpoints::CASES.len() + filters::CASES.len(),
         wrong.join("\n")
     );
 }
