@@ -31,6 +31,8 @@ test: check ## everything that continuous integration runs
 	$(CARGO) run --quiet -p hemiola --example subgradient -- threads sequential
 	$(CARGO) run --quiet -p hemiola --example subgradient -- tcp 2
 	$(CARGO) run --quiet -p hemiola --example subgradient -- sim auto
+	$(CARGO) run --quiet -p hemiola --example own_filter -- tcp
+	$(CARGO) run --quiet -p hemiola --example own_filter -- sim
 
 sim: ## 2,000 random clusters under the consistency oracle (SEED=n for one of them)
 	$(if $(SEED),HEMIOLA_SEED=$(SEED),HEMIOLA_SEEDS=2000) $(CARGO) test --release -p hemiola --test oracle -- --nocapture

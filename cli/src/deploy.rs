@@ -1,13 +1,13 @@
 //! The options that say where a job runs.
 
 use crate::failure::usage;
-use crate::{budget, numbers};
+use crate::{budget, filters, numbers};
 use clap::Args;
 use hemiola::{Consistency, Deployment, tcp};
 use serde_json::{Value, json};
 
 /// Where a job runs.
-#[derive(Args, Clone, Copy, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Where it runs")]
 #[group(id = "deployment_options")]
 pub(crate) struct Options {
@@ -26,6 +26,10 @@ pub(crate) struct Options {
     /// Which updates go first before a clock ends, with --bandwidth [default: relative]
     #[arg(long, value_enum, value_name = "ORDER")]
     priority: Option<budget::First>,
+    /// What shortens messages, such as key-cache,zstd, with --processes: key-cache, then lz4 or zstd; with updates/ or
+    /// rows/ before a name for one direction alone
+    #[arg(long, value_name = "LIST", value_parser = filters::parse)]
+    filters: Option<filters::List>,
 }
 
 /// A deployment, and what a report says of it.
@@ -53,6 +57,9 @@ impl Options {
             if budget.is_some() {
                 return Err(usage("--bandwidth needs --processes: the threads of one process send nothing"));
             }
+            if self.filters.is_some() {
+                return Err(usage("--filters needs --processes: nothing travels between the threads of one process"));
+            }
             let workers = self.workers.unwrap_or(cores);
             let description = json!({ "kind": "threads", "workers": workers });
             return Ok(Meaning { deployment: Deployment::threads(workers), workers, description });
@@ -61,10 +68,16 @@ impl Options {
         let servers = self.servers.unwrap_or(1);
         let description = json!({
             "kind": "tcp", "processes": processes, "workers_per_process": per_process, "servers": servers,
-            "budget": budget,
+            "budget": budget, "filters": self.filters.as_ref().map(|list| &list.text),
         });
-        let config =
-            tcp::Config { processes, workers_per_process: per_process, servers, budget, ..tcp::Config::default() };
+        let config = tcp::Config {
+            processes,
+            workers_per_process: per_process,
+            servers,
+            budget,
+            filters: self.filters.as_ref().map(|list| list.filters.clone()).unwrap_or_default(),
+            ..tcp::Config::default()
+        };
         Ok(Meaning { deployment: Deployment::Tcp(config), workers: processes * per_process, description })
     }
 }

@@ -10,6 +10,7 @@ mod deploy;
 mod documents;
 mod eval;
 mod failure;
+mod filters;
 mod generate;
 mod interrupt;
 mod logistic;

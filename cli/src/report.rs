@@ -1,5 +1,6 @@
 //! The report of a run: JSON lines, first its configuration, then every evaluation, last a summary.
 
+use crate::filters;
 use crate::outputs::unwritable;
 use anyhow::Result;
 use hemiola::{Outcome, WorkerSplit};
@@ -55,6 +56,7 @@ pub(crate) fn summary(outcome: &Outcome) -> Value {
         "bytes_received": total(|split| split.bytes_received),
         "staleness_mean": outcome.histogram.mean(),
         "staleness": staleness,
+        "filters": outcome.savings,
         "workers": outcome.splits,
     })
 }
@@ -75,7 +77,8 @@ pub(crate) fn tell(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
     let part =
         |(differential, reads): (i64, u64)| format!("{:.0} % at {differential}", 100.0 * reads as f64 / total as f64);
     let parts: Vec<String> = outcome.histogram.iter().map(part).collect();
-    writeln!(out, "staleness      {} of reads", parts.join(", "))
+    writeln!(out, "staleness      {} of reads", parts.join(", "))?;
+    filters::tell(out, &outcome.savings)
 }
 
 /// More workers than these are told of together.

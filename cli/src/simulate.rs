@@ -4,7 +4,7 @@ use crate::plot::{self, Panel};
 use crate::progress::{Observed, Progress, Work, say, span};
 use crate::report::{self, Report};
 use crate::train::{lda, mf};
-use crate::{budget, calibrate, numbers, outputs};
+use crate::{budget, calibrate, filters, numbers, outputs};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use hemiola::sim::{self, Hazard, Servers, Straggler};
@@ -85,6 +85,10 @@ struct Cluster {
     /// Which updates go first before a clock ends, with --budget [default: relative]
     #[arg(long, value_enum, value_name = "ORDER")]
     priority: Option<budget::First>,
+    /// What shortens messages, such as key-cache,zstd: key-cache, then lz4 or zstd; with updates/ or rows/ before a name
+    /// for one direction alone
+    #[arg(long, value_name = "LIST", value_parser = filters::parse)]
+    filters: Option<filters::List>,
     /// How long a message is under way, such as 100us or 2ms
     #[arg(long, value_name = "TIME", value_parser = numbers::time, default_value = "100us")]
     latency: f64,
@@ -106,6 +110,7 @@ impl Cluster {
     fn config(&self, seed: u64, measure: impl FnOnce() -> Result<f64>) -> Result<sim::Config> {
         let mut config = sim::Config::new(self.nodes);
         config.seed = seed;
+        config.filters = self.filters.as_ref().map(|list| list.filters.clone()).unwrap_or_default();
         config.workers_per_node = self.workers;
         if let Some(servers) = self.servers {
             config.servers = Servers::Apart(servers);
@@ -188,7 +193,7 @@ impl Course<'_> {
         description["cluster"] = json!({
             "nodes": cluster.nodes, "workers_per_node": cluster.workers, "servers": simulated.shards(),
             "bandwidth_bytes_per_second": cluster.bandwidth, "latency_seconds": cluster.latency,
-            "budget": simulated.budget, "jitter_seconds": cluster.jitter,
+            "budget": simulated.budget, "filters": cluster.filters.as_ref().map(|list| &list.text), "jitter_seconds": cluster.jitter,
             "seconds_per_unit": simulated.seconds_per_unit,
             "stragglers": cluster.straggler, "pauses": cluster.pauses,
         });

@@ -4,6 +4,8 @@ use hemiola_models::Names;
 use hemiola_models::lda::model::LdaModel;
 #[path = "bad_input/checkpoints.rs"]
 mod checkpoints;
+#[path = "bad_input/filters.rs"]
+mod filters;
 #[path = "bad_input/l1lr.rs"]
 mod l1lr;
 
@@ -756,7 +758,8 @@ fn every_mistake_gets_one_clear_sentence() {
     prepare(directory.path());
     let before = content(directory.path());
     let mut wrong = Vec::new();
-    for (arguments, code, sentence) in CASES.iter().chain(checkpoints::CASES).chain(l1lr::CASES) {
+    let cases = || CASES.iter().chain(checkpoints::CASES).chain(filters::CASES).chain(l1lr::CASES);
+    for (arguments, code, sentence) in cases() {
         let output = hemiola(directory.path(), arguments);
         let expected = format!("hemiola: {sentence}\n");
         if (output.0, &output.1) != (*code, &expected) {
@@ -765,13 +768,7 @@ fn every_mistake_gets_one_clear_sentence() {
         }
         assert!(content(directory.path()) == before, "'hemiola {arguments}' left something behind");
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {} cases:\n{}",
-        wrong.len(),
-        CASES.len() + checkpoints::CASES.len() + l1lr::CASES.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases().count(), wrong.join("\n"));
 }
 
 /// The exit code and standard error of a command typed in `directory`.

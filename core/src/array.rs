@@ -2,7 +2,7 @@
 
 use bytemuck::AnyBitPattern;
 use bytemuck::NoUninit;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// The bytes of a received message, in words of eight so that every array in it is aligned.
@@ -36,6 +36,48 @@ impl<T: AnyBitPattern + NoUninit> Array<T> {
             Place::Frame { frame, start, len } => {
                 let bytes: &[u8] = bytemuck::cast_slice(frame);
                 bytemuck::cast_slice(&bytes[*start..start + len * size_of::<T>()])
+            }
+        }
+    }
+}
+
+impl Array<u64> {
+    /// The same memory as bytes.
+    #[must_use]
+    pub fn bytes(&self) -> Array<u8> {
+        let (frame, start, len) = match &self.0 {
+            Place::Owned(elements) => (elements, 0, elements.len()),
+            Place::Frame { frame, start, len } => (frame, *start, *len),
+        };
+        Array(Place::Frame { frame: Arc::clone(frame), start, len: len * size_of::<u64>() })
+    }
+}
+
+impl Array<u8> {
+    /// Some consecutive bytes of these.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[must_use]
+    pub fn part(&self, bytes: Range<usize>) -> Self {
+        assert!(bytes.start <= bytes.end && bytes.end <= self.len(), "{bytes:?} of {} bytes", self.len());
+        match &self.0 {
+            Place::Owned(elements) => elements[bytes].to_vec().into(),
+            Place::Frame { frame, start, .. } => {
+                Self(Place::Frame { frame: Arc::clone(frame), start: start + bytes.start, len: bytes.len() })
+            }
+        }
+    }
+
+    /// A frame that holds these bytes from a multiple of eight on, and where: the one that they lie in if it will do.
+    #[must_use]
+    pub fn aligned(&self) -> (Arc<Frame>, usize) {
+        match &self.0 {
+            Place::Frame { frame, start, .. } if start.is_multiple_of(8) => (Arc::clone(frame), *start),
+            _ => {
+                let mut frame: Frame = vec![0; self.len().div_ceil(8)];
+                bytemuck::cast_slice_mut(&mut frame)[..self.len()].copy_from_slice(self);
+                (Arc::new(frame), 0)
             }
         }
     }
@@ -79,5 +121,17 @@ mod tests {
         assert!(Array::<f64>::in_frame(&frame, 8, 3).is_none());
         assert!(Array::<f64>::in_frame(&frame, 4, 1).is_none());
         assert!(Array::<u8>::in_frame(&frame, usize::MAX, 2).is_none());
+    }
+
+    #[test]
+    fn bytes_are_found_where_they_lie_and_moved_only_to_be_aligned() {
+        let words = Array::from(vec![1u64, 2, 3]);
+        let bytes = words.bytes();
+        let (frame, start) = bytes.part(8..24).aligned();
+        assert_eq!((&*frame, start), (&vec![1, 2, 3], 8));
+        let (frame, start) = bytes.part(9..18).aligned();
+        assert_eq!((&*frame, start), (&vec![3 << 56, 0], 0));
+        let (frame, start) = Array::from(vec![7u8, 0, 1]).part(0..3).aligned();
+        assert_eq!((&*frame, start), (&vec![0x0001_0007], 0));
     }
 }

@@ -70,6 +70,11 @@ impl Bucket {
         self.empty_at = begin + self.span(bytes);
     }
 
+    /// Takes out what was poured in and not sent.
+    pub(crate) fn draw(&mut self, bytes: u64) {
+        self.empty_at = self.empty_at.saturating_sub(self.span(bytes));
+    }
+
     fn span(&self, bytes: u64) -> Duration {
         Duration::from_nanos((bytes as f64 * self.seconds_per_byte * 1e9).ceil() as u64)
     }
@@ -133,6 +138,8 @@ mod tests {
         let mut bucket = Bucket::new(&BUDGET);
         bucket.pour(1000, Duration::from_secs(100));
         assert_eq!(bucket.empty_at(), Duration::from_millis(100_000 - 5 + 1));
+        bucket.draw(500);
+        assert_eq!(bucket.empty_at(), Duration::from_micros(100_000_000 - 5000 + 500), "half of it was not sent");
     }
 
     #[test]

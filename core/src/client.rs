@@ -7,11 +7,16 @@
 //! that have not been sent. So no worker sees an update of another worker's unfinished clock.
 
 mod early;
+mod selection;
 mod table;
 mod versions;
 
 use crate::consistency::Consistency;
+use crate::coordinator::Process;
 use crate::delta::Delta;
+use crate::filter::Direction;
+use crate::filter::ledger::Ledger;
+use crate::filter::sieve::Sieve;
 use crate::ids::{ClientId, Clock, ShardId, TableId, WorkerId};
 use crate::lease::Lease;
 use crate::message::{ToClient, ToShard};
@@ -24,7 +29,7 @@ use crate::task::service::Service;
 use crate::values::Values;
 use crate::{Event, StalenessHistogram};
 use early::Early;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,7 +55,19 @@ pub struct Client {
     early: Option<Early>,
     /// Where the workers of a job of tasks sit.
     desks: Option<Desks>,
+    /// The clocks at whose end everything travels of a worker, whatever selection filters say.
+    flushes: BTreeSet<(usize, Clock)>,
+    ledger: Ledger,
     sabotage: Sabotage,
+}
+
+/// Where a row that is to be read must have come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// A shard that pushes what changes, if the table is an eager one.
+    Pushed,
+    /// An answer of the clock that is needed.
+    Asked,
 }
 
 /// How many rows of a read have which clock, in stretches of equal ones.
@@ -100,8 +117,11 @@ impl Client {
     #[must_use]
     pub fn new(id: ClientId, job: &Job, sabotage: Sabotage) -> Self {
         let workers = job.workers_of(id);
-        let table =
-            |(i, schema): (usize, &TableSchema)| ClientTable::new(TableId(i as u32), schema, workers.len(), job);
+        let ledger = Ledger::new(job);
+        let table = |(i, schema): (usize, &TableSchema)| {
+            let sieve = Sieve::new(TableId(i as u32), schema, Direction::Updates, Process::Worker(id), &ledger);
+            ClientTable::new(TableId(i as u32), schema, workers.len(), job, sieve)
+        };
         Self {
             id,
             staleness: job.staleness(),
@@ -115,6 +135,8 @@ impl Client {
             histogram: StalenessHistogram::default(),
             early: job.budget.map(|budget| Early::new(&budget, job, id)),
             desks: None,
+            flushes: BTreeSet::new(),
+            ledger,
             sabotage,
         }
     }
@@ -157,6 +179,12 @@ impl Client {
         &self.histogram
     }
 
+    /// What the filters in this process have saved; drivers count with it what encoding filters do.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
     /// How many workers share this client.
     #[must_use]
     pub fn workers(&self) -> usize {
@@ -185,7 +213,7 @@ impl Client {
     /// If the table or a row does not exist.
     pub fn intend(&mut self, worker: WorkerId, table: TableId, rows: &Rows<'_>) -> Result<(), Misuse> {
         let needed = self.needed(worker, table)?;
-        self.fetch(needed, table, rows).map(|_| ())
+        self.fetch(needed, Source::Pushed, table, rows).map(|_| ())
     }
 
     /// Reads rows.
@@ -194,7 +222,7 @@ impl Client {
     /// If the table or a row does not exist.
     pub fn get(&mut self, worker: WorkerId, table: TableId, rows: &Rows<'_>) -> Result<Poll<Values>, Misuse> {
         let needed = self.needed(worker, table)?;
-        self.get_at(worker, needed, table, rows)
+        self.get_at(worker, needed, Source::Pushed, table, rows)
     }
 
     /// Reads rows in which every update of every finished clock is, whatever staleness the table allows.
@@ -209,17 +237,21 @@ impl Client {
             check_rows(&self.table(table)?.schema, rows)?;
             return Ok(Poll::Pending);
         }
-        self.get_at(worker, needed, table, rows)
+        // A filter may have held back what would have been pushed.
+        let filtered = self.table(table)?.schema.filters.selects(Direction::Rows);
+        let source = if filtered { Source::Asked } else { Source::Pushed };
+        self.get_at(worker, needed, source, table, rows)
     }
 
     fn get_at(
         &mut self,
         worker: WorkerId,
         needed: Clock,
+        source: Source,
         table: TableId,
         rows: &Rows<'_>,
     ) -> Result<Poll<Values>, Misuse> {
-        let Poll::Ready(tally) = self.fetch(needed, table, rows)? else {
+        let Poll::Ready(tally) = self.fetch(needed, source, table, rows)? else {
             return Ok(Poll::Pending);
         };
         self.count_reads(worker, table, &tally);
@@ -242,7 +274,7 @@ impl Client {
     ) -> Result<Poll<()>, Misuse> {
         check_dense(&self.table(table)?.schema)?;
         let needed = self.needed(worker, table)?;
-        let Poll::Ready(tally) = self.fetch(needed, table, rows)? else {
+        let Poll::Ready(tally) = self.fetch(needed, Source::Pushed, table, rows)? else {
             return Ok(Poll::Pending);
         };
         self.count_reads(worker, table, &tally);
@@ -307,7 +339,7 @@ impl Client {
     pub fn lease(&mut self, worker: WorkerId, table: TableId, rows: &Rows<'_>) -> Result<Poll<Lease>, Misuse> {
         check_lease(&self.table(table)?.schema)?;
         let needed = self.needed(worker, table)?;
-        let Poll::Ready(tally) = self.fetch(needed, table, rows)? else {
+        let Poll::Ready(tally) = self.fetch(needed, Source::Pushed, table, rows)? else {
             return Ok(Poll::Pending);
         };
         self.count_reads(worker, table, &tally);
@@ -332,7 +364,10 @@ impl Client {
     }
 
     /// Ends the worker's clock. When the slowest worker of this client ends it, its updates are sent.
-    pub fn clock(&mut self, worker: WorkerId) {
+    ///
+    /// # Errors
+    /// If a filter fails.
+    pub fn clock(&mut self, worker: WorkerId) -> Result<(), Misuse> {
         let local = self.local(worker);
         self.worker_clocks[local] = self.worker_clocks[local].next();
         let clock = self.worker_clocks[local];
@@ -340,17 +375,24 @@ impl Client {
         self.events.push(Event::WorkerClock { worker, clock });
         let slowest = *self.worker_clocks.iter().min().expect("a client has workers");
         if slowest == self.sent_clock {
-            return;
+            return Ok(());
         }
         for index in 0..self.tables.len() {
-            self.send_finished(index, slowest);
+            self.send_finished(index, slowest)?;
             self.tables[index].send_seen(slowest, &mut self.outbox);
         }
         self.sent_clock = slowest;
+        self.flushes.retain(|(_, clock)| *clock >= slowest);
         self.events.push(Event::ClientClock { client: self.id, clock: slowest });
         let message = Arc::new(ToShard::Clock { clock: slowest });
         let shards = (0..self.shard_clocks.len() as u32).map(ShardId);
         self.outbox.extend(shards.map(|shard| (shard, Arc::clone(&message))));
+        Ok(())
+    }
+
+    /// Lets everything travel at the end of the worker's clock that selection filters have kept of its updates.
+    pub fn flush(&mut self, worker: WorkerId) {
+        self.flushes.insert((self.local(worker), self.clock_of(worker)));
     }
 
     /// Tells the shards that a checkpoint is taken at `clock`, which no worker of this client has begun to work in.
@@ -452,11 +494,11 @@ impl Client {
     }
 
     /// How new `rows` are if all of them are here at `needed` or newer; otherwise asks for the others.
-    fn fetch(&mut self, needed: Clock, table: TableId, rows: &Rows<'_>) -> Result<Poll<Tally>, Misuse> {
+    fn fetch(&mut self, needed: Clock, source: Source, table: TableId, rows: &Rows<'_>) -> Result<Poll<Tally>, Misuse> {
         let tables = self.tables.len();
         let table = self.tables.get_mut(table.index()).ok_or(Misuse::NoSuchTable { table: table.0, tables })?;
         check_rows(&table.schema, rows)?;
-        let eager = table.schema.consistency.is_eager();
+        let eager = table.schema.consistency.is_eager() && source == Source::Pushed;
         let mut tally = Tally::default();
         let mut pending = false;
         let mut requests: Vec<Vec<u64>> = vec![Vec::new(); table.shards as usize];
@@ -500,13 +542,21 @@ impl Client {
 
     /// Sends the updates of every clock before `slowest`, which all workers of this client have finished: under Bsp
     /// worker by worker, otherwise coalesced.
-    fn send_finished(&mut self, index: usize, slowest: Clock) {
+    fn send_finished(&mut self, index: usize, slowest: Clock) -> Result<(), Misuse> {
         let table = &mut self.tables[index];
         let mut finished: BTreeMap<(Clock, u32), Delta> = BTreeMap::new();
         for (local, unsent) in table.unsent.iter_mut().enumerate() {
             while unsent.front().is_some_and(|(clock, _)| *clock < slowest) {
                 let (clock, delta) = unsent.pop_front().expect("just seen");
                 finished.insert((clock, self.workers.start + local as u32), delta);
+            }
+        }
+        if table.sieve.is_some() {
+            for (&(clock, worker), delta) in &mut finished {
+                let local = (worker - self.workers.start) as usize;
+                if !self.flushes.contains(&(local, clock)) {
+                    table.hold_back((clock, WorkerId(worker), local), delta, slowest)?;
+                }
             }
         }
         let apart = matches!(table.schema.consistency, Consistency::Bsp | Consistency::Vap { .. });
@@ -527,6 +577,7 @@ impl Client {
         if let Some((clock, worker, sum)) = last {
             table.send(clock, worker, sum, &mut self.outbox);
         }
+        Ok(())
     }
 }
 

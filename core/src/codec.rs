@@ -3,6 +3,9 @@
 //! Every frame is [`HEADER_BYTES`] of header and a body whose length follows from the header's counts. Numbers are
 //! little-endian. The checksum covers header and body. Nothing is allocated before the counts have been checked
 //! against a limit, and nothing is parsed per element: an array of a decoded message lies in the received frame.
+//!
+//! Where encoding filters have changed the body, the header says how long it is on the wire, and its counts say what
+//! must come of it when the filters have been undone (`filter/stream.rs`).
 
 use crate::array::{Array, Frame};
 use crate::ids::{Clock, TableId, WorkerId};
@@ -13,6 +16,7 @@ use crate::task::Node;
 use crate::task::letter::Letter;
 use crate::values::Values;
 use bytemuck::{Pod, Zeroable};
+use std::borrow::Cow;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -40,11 +44,18 @@ pub enum Message {
     Acknowledge,
 }
 
-/// A message ready to be written: the header and the arrays that follow it.
+/// A message laid out: the header, without its checksum, and the arrays that follow it.
+#[derive(Debug)]
+pub struct Plain<'a> {
+    header: Header,
+    sections: [&'a [u8]; 4],
+}
+
+/// A message ready to be written: the header and what follows it.
 #[derive(Debug)]
 pub struct Encoded<'a> {
     header: Header,
-    sections: [&'a [u8]; 4],
+    sections: [Cow<'a, [u8]>; 5],
 }
 
 /// The head of a frame, checked as far as it can be without the body.
@@ -67,7 +78,8 @@ pub struct Header {
     entries: u32,
     bytes: u32,
     checksum: u32,
-    reserved: u32,
+    /// How long the body is on the wire if filters have changed it; zero if none has.
+    filtered: u32,
 }
 
 /// A frame that cannot be right.
@@ -88,6 +100,8 @@ pub enum CodecError {
     Checksum,
     #[error("a message's counts do not fit its kind")]
     Counts,
+    #[error("a message has been through filters that its table does not have")]
+    Filtered,
 }
 
 const GET: u8 = 1;
@@ -119,17 +133,18 @@ impl Message {
     /// The message as it will be written, with its number and the acknowledgement that rides on it.
     #[must_use]
     pub fn encode(&self, number: u64, acknowledged: u64) -> Encoded<'_> {
-        match self {
-            Self::ToShard(message) => encode_to_shard(message, number, acknowledged),
-            Self::ToClient(message) => encode_to_client(message, number, acknowledged),
-            Self::Control(bytes) => encode_control(bytes, number, acknowledged),
+        let plain = match self {
+            Self::ToShard(message) => lay_out_to_shard(message, number, acknowledged),
+            Self::ToClient(message) => lay_out_to_client(message, number, acknowledged),
+            Self::Control(bytes) => return encode_control(bytes, number, acknowledged),
             Self::Part(Part { table, clock, layer, spans, values }) => {
                 let kind = if *layer == Layer::Rows { PART } else { STATE_PART };
                 let head = Header { table: table.0, clock: clock.0, ..Header::new(kind, number, acknowledged) };
-                Encoded::with_values(head, spans, None, values)
+                Plain::with_values(head, spans, None, values)
             }
-            Self::Acknowledge => Encoded::new(Header::new(ACKNOWLEDGE, number, acknowledged), [&[]; 4]),
-        }
+            Self::Acknowledge => Plain::new(Header::new(ACKNOWLEDGE, number, acknowledged), [&[]; 4]),
+        };
+        plain.seal()
     }
 }
 
@@ -137,45 +152,45 @@ impl Message {
 #[must_use]
 pub fn encode_control(bytes: &[u8], number: u64, acknowledged: u64) -> Encoded<'_> {
     let head = Header { bytes: bytes.len() as u32, ..Header::new(CONTROL, number, acknowledged) };
-    Encoded::new(head, [&[], &[], &[], bytes])
+    Plain::new(head, [&[], &[], &[], bytes]).seal()
 }
 
-/// A message to a shard as it will be written.
+/// A message to a shard laid out.
 #[must_use]
-pub fn encode_to_shard(message: &ToShard, number: u64, acknowledged: u64) -> Encoded<'_> {
+pub fn lay_out_to_shard(message: &ToShard, number: u64, acknowledged: u64) -> Plain<'_> {
     let head = |kind| Header::new(kind, number, acknowledged);
     match message {
         ToShard::Get { table, needed, rows } => {
             let head = Header { table: table.0, clock: needed.0, keys: rows.len() as u32, ..head(GET) };
-            Encoded::new(head, [bytemuck::cast_slice(rows), &[], &[], &[]])
+            Plain::new(head, [bytemuck::cast_slice(rows), &[], &[], &[]])
         }
         ToShard::Inc { table, clock, worker, rows, versions, values } => {
             let head = Header { table: table.0, clock: clock.0, worker: worker.0, ..head(INC) };
-            Encoded::with_values(head, rows, versions.as_deref(), values)
+            Plain::with_values(head, rows, versions.as_deref(), values)
         }
-        ToShard::Clock { clock } => Encoded::new(Header { clock: clock.0, ..head(CLIENT_CLOCK) }, [&[]; 4]),
-        ToShard::Checkpoint { clock } => Encoded::new(Header { clock: clock.0, ..head(CHECKPOINT) }, [&[]; 4]),
+        ToShard::Clock { clock } => Plain::new(Header { clock: clock.0, ..head(CLIENT_CLOCK) }, [&[]; 4]),
+        ToShard::Checkpoint { clock } => Plain::new(Header { clock: clock.0, ..head(CHECKPOINT) }, [&[]; 4]),
         ToShard::Seen { table, through } => {
-            Encoded::new(Header { table: table.0, through: *through, ..head(SEEN) }, [&[]; 4])
+            Plain::new(Header { table: table.0, through: *through, ..head(SEEN) }, [&[]; 4])
         }
-        ToShard::Task(letter) => Encoded::with_letter(head(TASK_TO_SHARD), letter),
+        ToShard::Task(letter) => Plain::with_letter(head(TASK_TO_SHARD), letter),
     }
 }
 
-/// A message to a client as it will be written.
+/// A message to a client laid out.
 #[must_use]
-pub fn encode_to_client(message: &ToClient, number: u64, acknowledged: u64) -> Encoded<'_> {
+pub fn lay_out_to_client(message: &ToClient, number: u64, acknowledged: u64) -> Plain<'_> {
     let head = |kind| Header::new(kind, number, acknowledged);
     match message {
         ToClient::Rows { table, clock, through, rows, versions, values } => {
             let head = Header { table: table.0, clock: clock.0, through: *through, ..head(ROWS) };
-            Encoded::with_values(head, rows, versions.as_deref(), values)
+            Plain::with_values(head, rows, versions.as_deref(), values)
         }
-        ToClient::Clock { clock } => Encoded::new(Header { clock: clock.0, ..head(SHARD_CLOCK) }, [&[]; 4]),
+        ToClient::Clock { clock } => Plain::new(Header { clock: clock.0, ..head(SHARD_CLOCK) }, [&[]; 4]),
         ToClient::Visible { table, through } => {
-            Encoded::new(Header { table: table.0, through: *through, ..head(VISIBLE) }, [&[]; 4])
+            Plain::new(Header { table: table.0, through: *through, ..head(VISIBLE) }, [&[]; 4])
         }
-        ToClient::Task(letter) => Encoded::with_letter(head(TASK_TO_CLIENT), letter),
+        ToClient::Task(letter) => Plain::with_letter(head(TASK_TO_CLIENT), letter),
     }
 }
 
@@ -206,11 +221,42 @@ fn bytes_of_rows(rows: &[u64], versions: Option<&Array<u32>>, values: &Values) -
     8 * rows.len() + versions.map_or(0, |versions| 4 * versions.len()) + values.wire_bytes()
 }
 
-impl<'a> Encoded<'a> {
+impl<'a> Plain<'a> {
     fn new(header: Header, sections: [&'a [u8]; 4]) -> Self {
-        let mut check = header.begin_check();
-        sections.iter().for_each(|section| check.update(section));
-        Self { header: Header { checksum: check.0.finalize(), ..header }, sections }
+        Self { header, sections }
+    }
+
+    /// The message as it will be written without filters.
+    #[must_use]
+    pub fn seal(self) -> Encoded<'a> {
+        let [first, second, third, fourth] = self.sections.map(Cow::Borrowed);
+        Encoded::new(self.header, [first, second, third, fourth, Cow::Borrowed(&[])])
+    }
+
+    /// The message as it will be written with a body that filters have made.
+    pub(crate) fn seal_filtered(self, sections: [Cow<'a, [u8]>; 5]) -> Encoded<'a> {
+        let bytes = sections.iter().map(|section| section.len()).sum::<usize>() as u32;
+        Encoded::new(Header { filtered: bytes, ..self.header }, sections)
+    }
+
+    pub(crate) fn filtered_table(&self) -> Option<usize> {
+        self.header.filtered_table()
+    }
+
+    /// How long the body is.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.header.body_bytes()
+    }
+
+    /// How many bytes will be written without filters.
+    #[must_use]
+    pub fn wire_bytes(&self) -> u64 {
+        HEADER_BYTES as u64 + self.header.body_bytes()
+    }
+
+    /// The row ids and the arrays that follow them, some of them empty.
+    pub(crate) fn sections(&self) -> [&'a [u8]; 4] {
+        self.sections
     }
 
     fn with_values(head: Header, rows: &'a [u64], versions: Option<&'a [u32]>, values: &'a Values) -> Self {
@@ -285,6 +331,14 @@ impl<'a> Encoded<'a> {
         };
         Self::new(head, [bytemuck::cast_slice(&letter.keys), numbers, &letter.head, &letter.payload])
     }
+}
+
+impl<'a> Encoded<'a> {
+    fn new(header: Header, sections: [Cow<'a, [u8]>; 5]) -> Self {
+        let mut check = header.begin_check();
+        sections.iter().for_each(|section| check.update(section));
+        Self { header: Header { checksum: check.0.finalize(), ..header }, sections }
+    }
 
     /// The header's bytes.
     #[must_use]
@@ -292,10 +346,9 @@ impl<'a> Encoded<'a> {
         bytemuck::bytes_of(&self.header)
     }
 
-    /// The arrays that follow the header, some of them empty.
-    #[must_use]
-    pub fn sections(&self) -> [&'a [u8]; 4] {
-        self.sections
+    /// What follows the header, some of it empty.
+    pub fn sections(&self) -> impl Iterator<Item = &[u8]> {
+        self.sections.iter().map(|section| &**section)
     }
 
     /// How many bytes will be written.
@@ -336,13 +389,30 @@ impl Header {
         if header.version != VERSION {
             return Err(CodecError::Version { found: header.version });
         }
-        if header.body_bytes() > limit {
-            return Err(CodecError::TooLong { bytes: header.body_bytes(), limit });
+        let bytes = header.body_bytes().max(header.wire_bytes());
+        if bytes > limit {
+            return Err(CodecError::TooLong { bytes, limit });
         }
         Ok(header)
     }
 
-    /// How many bytes follow the header.
+    /// Whether filters have changed the body.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.filtered != 0
+    }
+
+    /// The table whose encoding filters such messages pass.
+    pub(crate) fn filtered_table(&self) -> Option<usize> {
+        matches!(self.kind, GET | INC | ROWS).then_some(self.table as usize)
+    }
+
+    /// How many bytes follow the header on the wire.
+    #[must_use]
+    pub fn wire_bytes(&self) -> u64 {
+        if self.filtered == 0 { self.body_bytes() } else { u64::from(self.filtered) }
+    }
+
+    /// How long the body is without filters.
     #[must_use]
     pub fn body_bytes(&self) -> u64 {
         let entry = match self.form & !VERSIONED {
@@ -383,37 +453,59 @@ impl Header {
     /// have been through `check`.
     ///
     /// # Errors
-    /// If the checksum does not match, the kind is unknown, or the counts do not fit it.
+    /// If the checksum does not match, the kind is unknown, the counts do not fit it, or filters have changed the body.
     pub fn decode(&self, frame: &Arc<Frame>, check: BodyCheck) -> Result<Message, CodecError> {
-        if check.0.finalize() != self.checksum {
-            return Err(CodecError::Checksum);
+        self.verify(check)?;
+        if self.is_filtered() {
+            return Err(CodecError::Filtered);
         }
+        self.message((frame, 0), (frame, self.keys as usize * size_of::<u64>()))
+    }
+
+    /// Whether the body that went through `check` is the one that was sent.
+    pub(crate) fn verify(&self, check: BodyCheck) -> Result<(), CodecError> {
+        if check.0.finalize() == self.checksum { Ok(()) } else { Err(CodecError::Checksum) }
+    }
+
+    /// The message with this header and a body that was filtered and is whole again.
+    pub(crate) fn assemble(&self, keys: &Array<u8>, values: &Array<u8>) -> Result<Message, CodecError> {
+        let keys_bytes = u64::from(self.keys) * size_of::<u64>() as u64;
+        if keys.len() as u64 != keys_bytes || values.len() as u64 != self.body_bytes() - keys_bytes {
+            return Err(CodecError::Filtered);
+        }
+        let ((keys, keys_start), (values, values_start)) = (keys.aligned(), values.aligned());
+        self.message((&keys, keys_start), (&values, values_start))
+    }
+
+    /// The message whose row ids and whose other arrays begin at these places.
+    fn message(&self, keys: (&Arc<Frame>, usize), values: (&Arc<Frame>, usize)) -> Result<Message, CodecError> {
+        let frame = values.0;
         let (table, clock) = (TableId(self.table), Clock(self.clock));
         let through = self.through;
         Ok(match self.kind {
             GET if self.form == NO_VALUES => {
-                Message::ToShard(ToShard::Get { table, needed: clock, rows: self.rows(frame)? })
+                Message::ToShard(ToShard::Get { table, needed: clock, rows: self.rows(keys)? })
             }
             INC => {
-                let (rows, versions, values) = self.rows_and_values(frame)?;
+                let (rows, versions, values) = self.rows_and_values(keys, values)?;
                 Message::ToShard(ToShard::Inc { table, clock, worker: WorkerId(self.worker), rows, versions, values })
             }
             CLIENT_CLOCK => Message::ToShard(ToShard::Clock { clock }),
             CHECKPOINT => Message::ToShard(ToShard::Checkpoint { clock }),
             PART | STATE_PART => {
-                let (spans, _, values) = self.rows_and_values(frame)?;
+                let (spans, _, values) = self.rows_and_values(keys, values)?;
                 let layer = if self.kind == PART { Layer::Rows } else { Layer::State };
                 Message::Part(Part { table, clock, layer, spans, values })
             }
             SEEN => Message::ToShard(ToShard::Seen { table, through }),
             ROWS => {
-                let (rows, versions, values) = self.rows_and_values(frame)?;
+                let (rows, versions, values) = self.rows_and_values(keys, values)?;
                 Message::ToClient(ToClient::Rows { table, clock, through, rows, versions, values })
             }
             SHARD_CLOCK => Message::ToClient(ToClient::Clock { clock }),
             VISIBLE => Message::ToClient(ToClient::Visible { table, through }),
-            TASK_TO_SHARD => Message::ToShard(ToShard::Task(self.letter(frame)?)),
-            TASK_TO_CLIENT => Message::ToClient(ToClient::Task(self.letter(frame)?)),
+            TASK_TO_SHARD => Message::ToShard(ToShard::Task(self.letter(keys, values)?)),
+            TASK_TO_CLIENT => Message::ToClient(ToClient::Task(self.letter(keys, values)?)),
             CONTROL => Message::Control(Array::in_frame(frame, 0, self.bytes as usize).ok_or(CodecError::Counts)?),
             ACKNOWLEDGE => Message::Acknowledge,
             _ => {
@@ -422,11 +514,11 @@ impl Header {
         })
     }
 
-    fn rows(&self, frame: &Arc<Frame>) -> Result<Array<u64>, CodecError> {
-        Array::in_frame(frame, 0, self.keys as usize).ok_or(CodecError::Counts)
+    fn rows(&self, (frame, start): (&Arc<Frame>, usize)) -> Result<Array<u64>, CodecError> {
+        Array::in_frame(frame, start, self.keys as usize).ok_or(CodecError::Counts)
     }
 
-    fn letter(&self, frame: &Arc<Frame>) -> Result<Letter, CodecError> {
+    fn letter(&self, keys: (&Arc<Frame>, usize), values: (&Arc<Frame>, usize)) -> Result<Letter, CodecError> {
         let node = |code| Node::from_code(code).ok_or(CodecError::Counts);
         let entry = match self.form {
             NO_VALUES if self.entries == 0 => 0,
@@ -434,24 +526,26 @@ impl Header {
             HALF_F16 | HALF_BF16 => 2,
             form => return Err(CodecError::Kind { kind: self.kind, form }),
         };
-        let values = if entry == 0 { None } else { Some(self.rows_and_values(frame)?.2) };
-        let after_values = self.keys as usize * 8 + self.entries as usize * entry;
+        let after_values = values.1 + self.entries as usize * entry;
         let (bytes, head) = (self.bytes as usize, self.through as usize);
         let payload = bytes.checked_sub(head).filter(|_| self.offsets == 0).ok_or(CodecError::Counts)?;
-        let part = |start, len| Array::in_frame(frame, start, len).ok_or(CodecError::Counts);
+        let part = |start, len| Array::in_frame(values.0, start, len).ok_or(CodecError::Counts);
         Ok(Letter {
             from: node(self.clock)?,
             to: node(self.worker)?,
             head: part(after_values, head)?,
-            keys: self.rows(frame)?,
-            values,
+            keys: self.rows(keys)?,
+            values: if entry == 0 { None } else { Some(self.rows_and_values(keys, values)?.2) },
             payload: part(after_values + head, payload)?,
         })
     }
 
-    fn rows_and_values(&self, frame: &Arc<Frame>) -> Result<Tagged, CodecError> {
-        let (keys, offsets, entries) = (self.keys as usize, self.offsets as usize, self.entries as usize);
-        let after_keys = keys * 8;
+    fn rows_and_values(
+        &self,
+        keys: (&Arc<Frame>, usize),
+        (frame, after_keys): (&Arc<Frame>, usize),
+    ) -> Result<Tagged, CodecError> {
+        let (offsets, entries) = (self.offsets as usize, self.entries as usize);
         let after_offsets = after_keys + offsets * 4;
         let words = |start, len| Array::<u32>::in_frame(frame, start, len).ok_or(CodecError::Counts);
         let offsets = || words(after_keys, offsets);
@@ -486,7 +580,7 @@ impl Header {
             }
         };
         let versions = if versioned { Some(offsets()?) } else { None };
-        Ok((self.rows(frame)?, versions, values))
+        Ok((self.rows(keys)?, versions, values))
     }
 }
 
@@ -498,7 +592,7 @@ mod tests {
     fn wire(message: &Message) -> Vec<u8> {
         let encoded = message.encode(3, 2);
         let mut bytes = encoded.header().to_vec();
-        encoded.sections().iter().for_each(|section| bytes.extend_from_slice(section));
+        encoded.sections().for_each(|section| bytes.extend_from_slice(section));
         assert_eq!(bytes.len() as u64, encoded.wire_bytes());
         match message {
             Message::ToShard(message) => assert_eq!(bytes_to_shard(message), encoded.wire_bytes()),

@@ -12,7 +12,7 @@
 //!   one process its cache is the master copy.
 //! - [`procedure`] is what a shard does with an update where it does not just add it to its row.
 //! - [`message`] and [`codec`] are what travels; [`link`] numbers it, so that it arrives once and in order whatever
-//!   happens to the connection.
+//!   happens to the connection. [`filter`] makes less of it travel.
 //! - A [`snapshot`] is a shard's tables exactly after a clock, taken while newer updates go on; [`checkpoint`] decides
 //!   at which clocks.
 //! - [`budget`] says how much a node may send, [`priority`] what goes first, and [`pacer`] when.
@@ -31,6 +31,7 @@ pub mod coordinator;
 mod delta;
 pub mod embedded;
 pub mod event;
+pub mod filter;
 pub mod ids;
 mod lease;
 pub mod link;
@@ -62,6 +63,7 @@ pub use client::Client;
 pub use consistency::Consistency;
 pub use embedded::Embedded;
 pub use event::{Event, StalenessHistogram};
+pub use filter::{Filter, Filters};
 pub use ids::{ClientId, Clock, ShardId, TableId, WorkerId};
 pub use lease::Lease;
 pub use misuse::Misuse;

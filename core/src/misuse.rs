@@ -1,5 +1,6 @@
 //! Uses of a table that cannot be, and the checks that find them before anything is done.
 
+use crate::filter::FilterError;
 use crate::ids::ShardId;
 use crate::row::RowKind;
 use crate::rows::Rows;
@@ -37,6 +38,8 @@ pub enum Misuse {
     Letter { from: Node, to: Node },
     #[error("table '{table}': rows of kind {kind} cannot be read as dense numbers")]
     NotDense { table: String, kind: String },
+    #[error(transparent)]
+    Filter(#[from] FilterError),
 }
 
 pub(crate) fn check_rows(schema: &TableSchema, rows: &Rows<'_>) -> Result<(), Misuse> {

@@ -136,6 +136,11 @@ impl<T> Pacer<T> {
         stream.owed = None;
     }
 
+    /// Filters made a message that was sent shorter by so many bytes than the bucket was charged for.
+    pub fn saved(&mut self, bytes: u64) {
+        self.bucket.draw(bytes);
+    }
+
     /// The other end has all messages of the stream through this number.
     pub fn acknowledged(&mut self, to: usize, through: u64) {
         let under_way = &mut self.stream(to).under_way;

@@ -2,6 +2,7 @@
 
 use crate::budget::{BYTES_PER_SECOND_MIN, Budget};
 use crate::consistency::Consistency;
+use crate::filter::Filters;
 use crate::ids::{ClientId, ShardId, TableId, WorkerId};
 use crate::precision::Precision;
 use crate::procedure::Procedure;
@@ -43,6 +44,8 @@ pub struct TableSchema {
     /// What a shard does with an update, instead of adding it to its row. Needs dense rows, a declared number of rows,
     /// and workers that do not read their own writes, since only the shard knows what comes of them.
     pub procedure: Option<Arc<dyn Procedure>>,
+    /// What travels now, and how. Where nothing travels nothing is filtered.
+    pub filters: Filters,
 }
 
 /// How rows are spread over shards.
@@ -103,6 +106,8 @@ pub enum SchemaError {
     ProcedureReadMyWrites { table: String },
     #[error("table '{table}': the value bound is for updates that are added, not for a stored procedure's")]
     ProcedureValueBound { table: String },
+    #[error("table '{table}': filter '{filter}' {reason}")]
+    Filter { table: String, filter: String, reason: String },
     #[error("two tables are called '{table}'")]
     SameName { table: String },
     #[error("a bandwidth budget needs at least {BYTES_PER_SECOND_MIN} bytes per second, not {bytes}")]
@@ -145,6 +150,7 @@ impl TableSchema {
             init: Init::Zero,
             precision: Precision::F32,
             procedure: None,
+            filters: Filters::default(),
         }
     }
 
@@ -243,7 +249,8 @@ impl TableSchema {
                 Err(SchemaError::ProcedureValueBound { table: table() })
             }
             _ => Ok(()),
-        }
+        }?;
+        self.filters.validate(self)
     }
 }
 

@@ -2,9 +2,14 @@
 //! them, answers reads when its rows are new enough, and pushes what changed to those who asked for it.
 
 mod early;
+mod lag;
 pub mod tasks;
 
 use crate::consistency::Consistency;
+use crate::coordinator::Process;
+use crate::filter::ledger::Ledger;
+use crate::filter::sieve::Sieve;
+use crate::filter::{Direction, FilterError};
 use crate::ids::{ClientId, Clock, ShardId, TableId, WorkerId};
 use crate::message::{ToClient, ToShard};
 use crate::misuse::fit_versions;
@@ -19,6 +24,7 @@ use crate::task::Node;
 use crate::values::Values;
 use crate::{Array, Event};
 use early::Early;
+use lag::Lag;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tasks::Tasks;
@@ -45,6 +51,7 @@ pub struct Shard {
     early_turn: usize,
     /// What this shard's server does for jobs of tasks.
     tasks: Option<Tasks>,
+    ledger: Ledger,
     outbox: Vec<(ClientId, Arc<ToClient>)>,
     events: Vec<Event>,
     sabotage: Sabotage,
@@ -72,6 +79,8 @@ struct ShardTable {
     recycler: Recycler<f32>,
     /// Under a budget: what was chosen to be sent before the end of a clock.
     early: Option<Early>,
+    /// What clients have not been sent because a filter held it back.
+    lag: Option<Lag>,
 }
 
 /// What a table knows of one client.
@@ -133,6 +142,8 @@ pub enum ShardError {
     TooLate { client: ClientId, update: Clock },
     #[error("a message about a task that {from} sent to {to} by {client} cannot be right")]
     Letter { client: ClientId, from: Node, to: Node },
+    #[error(transparent)]
+    Filter(#[from] FilterError),
 }
 
 impl Shard {
@@ -140,6 +151,7 @@ impl Shard {
     #[must_use]
     pub fn new(id: ShardId, job: &Job, sabotage: Sabotage) -> Self {
         let clients = job.workers_per_client.len();
+        let ledger = Ledger::new(job);
         let table = |(i, schema): (usize, &TableSchema)| {
             let store = Store::new(schema, |chunk| schema.shard_of_unit(chunk as u64, job.shards) == id);
             let stored = if let Store::Flat(slab) = &store { Stored::new(schema, slab, clients) } else { None };
@@ -155,6 +167,8 @@ impl Shard {
                 unseen: VecDeque::new(),
                 recycler: Recycler::new(RECYCLED_NUMBERS_MAX),
                 early: job.budget.map(|budget| Early::new(&budget)),
+                lag: Sieve::new(TableId(i as u32), schema, Direction::Rows, Process::Server(id), &ledger)
+                    .map(|sieve| Lag::new(sieve, schema)),
                 schema: schema.clone(),
             }
         };
@@ -168,6 +182,7 @@ impl Shard {
             checkpoint: (Clock(0), false),
             early_turn: 0,
             tasks: None,
+            ledger,
             outbox: Vec::new(),
             events: Vec::new(),
             sabotage,
@@ -178,6 +193,12 @@ impl Shard {
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// What the filters of this shard's rows have saved.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     /// What is to be sent, in order. Whoever drives the shard takes it after every message.
@@ -293,7 +314,7 @@ impl Shard {
             if advanced || (round && table.schema.consistency == Consistency::Async) {
                 let early = !advanced;
                 let kept_back = if early { table.keep_back() } else { Vec::new() };
-                table.push_changes(slowest, self.sabotage, &mut self.outbox);
+                table.push_changes((self.id, slowest), self.sabotage, &mut self.outbox)?;
                 table.dirty.insert_all(&kept_back);
                 table.answer(slowest, &mut self.outbox);
             }
@@ -478,8 +499,18 @@ impl ShardTable {
         shown.iter().for_each(|held| self.apply(held, sabotage));
     }
 
-    /// Sends each client the changed rows that it has registered for.
-    fn push_changes(&mut self, clock: Clock, sabotage: Sabotage, outbox: &mut Vec<(ClientId, Arc<ToClient>)>) {
+    /// Sends each client the changed rows that it has registered for and no filter holds back.
+    fn push_changes(
+        &mut self,
+        (shard, clock): (ShardId, Clock),
+        sabotage: Sabotage,
+        outbox: &mut Vec<(ClientId, Arc<ToClient>)>,
+    ) -> Result<(), FilterError> {
+        let mut held_back = Vec::new();
+        if self.lag.is_some() {
+            held_back = self.hold_back((shard, clock), &self.dirty.intersection(&self.dirty))?;
+            self.dirty.remove_all(&held_back);
+        }
         for client in (0..self.subscribers.len() as u32).map(ClientId) {
             let rows = self.dirty.intersection(&self.subscribers[client.index()].registered);
             let dropped = sabotage.is(Sabotage::DropCallback) && (clock.0 + client.0).is_multiple_of(3);
@@ -487,8 +518,13 @@ impl ShardTable {
                 outbox.extend(self.rows_messages(client, clock, rows.into()));
             }
         }
+        if self.lag.is_some() {
+            self.note_pushed(&self.dirty.intersection(&self.dirty));
+        }
         self.dirty.clear();
+        self.dirty.insert_all(&held_back);
         self.forget_weights();
+        Ok(())
     }
 
     fn answer(&mut self, clock: Clock, outbox: &mut Vec<(ClientId, Arc<ToClient>)>) {
@@ -532,6 +568,9 @@ impl ShardTable {
             _ => None,
         };
         let values = self.store.gather(&self.schema, &rows, &mut self.recycler);
+        if let Some(lag) = &mut self.lag {
+            lag.sent(&rows, &values);
+        }
         let values = self.schema.precision.narrow(values);
         Arc::new(ToClient::Rows { table: self.id, clock, through, rows, versions, values })
     }

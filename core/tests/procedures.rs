@@ -165,7 +165,7 @@ fn a_client_tags_updates_with_what_their_worker_read_and_says_when_it_is_done_wi
     for worker in [0, 1] {
         pair.read(worker);
         pair.inc(worker).expect("just read");
-        pair.client.clock(WorkerId(worker));
+        pair.client.clock(WorkerId(worker)).expect("no filter fails");
     }
     pair.carry_to_shard();
     // Worker 0 reads version 0 once more before version 1 comes in, which worker 1 reads.
@@ -175,8 +175,8 @@ fn a_client_tags_updates_with_what_their_worker_read_and_says_when_it_is_done_wi
     assert!(pair.inc(0).is_ok() && pair.inc(1).is_ok() && pair.inc(1).is_ok());
     pair.read(0);
     pair.inc(0).expect("just read");
-    pair.client.clock(WorkerId(0));
-    pair.client.clock(WorkerId(1));
+    pair.client.clock(WorkerId(0)).expect("no filter fails");
+    pair.client.clock(WorkerId(1)).expect("no filter fails");
     let sent = pair.carry_to_shard();
     let [
         ToShard::Inc { rows, versions: Some(versions), values, .. },

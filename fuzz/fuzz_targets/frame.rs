@@ -7,13 +7,13 @@ use std::sync::Arc;
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((head, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return };
     let Ok(header) = Header::parse(head, 1 << 16) else { return };
-    let mut frame = vec![0u64; (header.body_bytes() as usize).div_ceil(8)];
+    let mut frame = vec![0u64; (header.wire_bytes() as usize).div_ceil(8)];
     for (word, bytes) in frame.iter_mut().zip(body.chunks(8)) {
         let mut whole = [0; 8];
         whole[..bytes.len()].copy_from_slice(bytes);
         *word = u64::from_le_bytes(whole);
     }
     let mut check = header.begin_check();
-    check.update(&body[..body.len().min(header.body_bytes() as usize)]);
+    check.update(&body[..body.len().min(header.wire_bytes() as usize)]);
     drop(header.decode(&Arc::new(frame), check));
 });

@@ -8,7 +8,10 @@ use hemiola::tcp::wire::{
 };
 use hemiola::tcp::{Config, Role, role};
 use hemiola::{ClientId, Clock, Consistency, Deployment, Job, Rows, ShardId, TableId, TableSchema, Values, WorkerId};
-use hemiola_core::codec::{Message, encode_to_shard};
+use hemiola_core::codec::{Message, lay_out_to_shard};
+use hemiola_core::filter::ledger::Ledger;
+use hemiola_core::filter::stream::{Encodings, Outgoing};
+use hemiola_core::filter::{Direction, list};
 use hemiola_core::message::{ToClient, ToShard};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,6 +27,7 @@ const WIDE: TableId = TableId(1);
 const MEGABYTES_4: TableId = TableId(2);
 const MEGABYTES_40: TableId = TableId(3);
 const EAGER: TableId = TableId(4);
+const CACHED: TableId = TableId(5);
 
 fn job() -> Job {
     let lazy = |name, rows, width| TableSchema {
@@ -38,6 +42,10 @@ fn job() -> Job {
         TableSchema {
             consistency: Consistency::Essp { staleness: 1000 },
             ..TableSchema::dense("small eager", 10_000_000, 1)
+        },
+        TableSchema {
+            filters: list::parse("key-cache", 0).expect("a list of filters"),
+            ..lazy("small cached", 10_000_000, 1)
         },
     ];
     Job { tables, workers_per_client: vec![1], shards: 1, budget: None }
@@ -54,10 +62,11 @@ fn main() -> Outcome<()> {
     raw_loopback()?;
     let mut bench = Bench::start(filter)?;
     bench.round_trips(20_000)?;
-    for (name, table) in [("lazy", SMALL), ("eager", EAGER)] {
+    for (name, table) in [("lazy", SMALL), ("eager", EAGER), ("key-cache", CACHED)] {
         bench.incs(&format!("inc, width 1, 10^5 keys, {name}"), table, 10_000_000, 1, 100_000, 300)?;
         bench.gets(&format!("get, width 1, 10^5 keys, {name}"), table, 10_000_000, 1, 100_000, 300)?;
     }
+    bench.tell_savings()?;
     bench.incs("inc, width 64, 10^4 rows", WIDE, 1_000_000, 64, 10_000, 400)?;
     bench.gets("get, width 64, 10^4 rows", WIDE, 1_000_000, 64, 10_000, 400)?;
     bench.incs("inc, 4 MB value", MEGABYTES_4, 2, 1_000_000, 1, 300)?;
@@ -167,6 +176,8 @@ struct Bench {
     server: Child,
     stream: TcpStream,
     reader: Reader,
+    outgoing: Outgoing,
+    ledger: Ledger,
     sent: u64,
     received: u64,
     /// Only what has this in its name is measured.
@@ -187,13 +198,26 @@ impl Bench {
         let stream = TcpStream::connect(address.trim())?;
         let process = Role::Worker(ClientId(0));
         let hello = Hello { secret, job: fingerprint(&job()), process, address: None, received: 0 };
-        let (_, reader) = introduce(&stream, &hello, 1 << 30)?;
-        Ok(Self { server, stream, reader, sent: 0, received: 0, filter })
+        let (_, mut reader) = introduce(&stream, &hello, 1 << 30)?;
+        let ledger = Ledger::new(&job());
+        let encodings = |direction| Encodings::new(&job(), direction, process, &ledger).ok_or("a table has filters");
+        reader.set_filters(Some(encodings(Direction::Rows)?.incoming()));
+        let outgoing = encodings(Direction::Updates)?.outgoing();
+        Ok(Self { server, stream, reader, outgoing, ledger, sent: 0, received: 0, filter })
     }
 
     fn send(&mut self, message: &ToShard) -> Outcome<()> {
         self.sent += 1;
-        write_frames(&mut self.stream, &[encode_to_shard(message, self.sent, self.received)])?;
+        let plain = lay_out_to_shard(message, self.sent, self.received);
+        write_frames(&mut self.stream, &[self.outgoing.encode(plain)?])?;
+        Ok(())
+    }
+
+    fn tell_savings(&self) -> Outcome<()> {
+        for saving in self.ledger.savings() {
+            let (before, after) = (saving.bytes_in as f64 / 1e6, saving.bytes_out as f64 / 1e6);
+            show(&format!("{} of {:?}: {before:.1} MB became {after:.1} MB", saving.filter, saving.direction))?;
+        }
         Ok(())
     }
 

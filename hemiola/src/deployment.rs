@@ -4,6 +4,7 @@ use crate::checkpoint::Checkpoints;
 use crate::error::Error;
 use crate::worker::Worker;
 use crate::{sim, tcp, threads};
+use hemiola_core::filter::ledger::FilterSaving;
 use hemiola_core::task::service::Tenant;
 use hemiola_core::{Clock, StalenessHistogram, TableSchema};
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,8 @@ pub struct Outcome {
     pub splits: Vec<WorkerSplit>,
     /// How long it took; virtual seconds in the simulator.
     pub seconds: f64,
+    /// What each filter of each table saved. Over tcp what selection filters held back of rows is not counted.
+    pub savings: Vec<FilterSaving>,
 }
 
 /// Where a worker's time went, and what its process sent and received.

@@ -7,6 +7,9 @@ use crate::error::Error;
 use crate::{sim, tcp};
 use hemiola_core::checkpoint::{Planner, Whole};
 use hemiola_core::coordinator::{Coordinator, FromCoordinator, Process, ToCoordinator};
+use hemiola_core::filter::FilterError;
+use hemiola_core::filter::ledger::{self, FilterSaving};
+use hemiola_core::shard::ShardError;
 use hemiola_core::snapshot::{Part, PartError};
 use hemiola_core::{Client, ClientId, Clock, Embedded, Misuse, Shard, StalenessHistogram, WorkerId};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -285,7 +288,9 @@ impl Host {
         };
         match &self.carrier {
             Carrier::Threads => {
-                carry_inside(client, shards);
+                if let Err(error) = carry_inside(client, shards) {
+                    state.stopped.get_or_insert_with(|| error.to_string());
+                }
                 client.events();
                 shards.iter_mut().for_each(|shard| drop(shard.events()));
                 self.announce_checkpoint(state);
@@ -377,6 +382,18 @@ impl Core {
         }
     }
 
+    /// What filters saved in this process.
+    pub(crate) fn savings(&self) -> Vec<FilterSaving> {
+        match self {
+            Self::Embedded(_) => Vec::new(),
+            Self::Cached { client, shards } => {
+                let mut savings = client.ledger().savings();
+                shards.iter().for_each(|shard| ledger::merge(&mut savings, shard.ledger().savings()));
+                savings
+            }
+        }
+    }
+
     pub(crate) fn histogram(&self) -> &StalenessHistogram {
         match self {
             Self::Embedded(tables) => tables.histogram(),
@@ -385,15 +402,18 @@ impl Core {
     }
 }
 
-/// Passes messages between a client and the shards beside it until none is left.
-fn carry_inside(client: &mut Client, shards: &mut [Shard]) {
+/// Passes messages between a client and the shards beside it until none is left, or a filter fails.
+fn carry_inside(client: &mut Client, shards: &mut [Shard]) -> Result<(), FilterError> {
     loop {
         let requests: Vec<_> = client.outbox().collect();
         if requests.is_empty() {
-            return;
+            return Ok(());
         }
         for (shard, message) in requests {
-            shards[shard.index()].receive(ClientId(0), &message).expect("our own client keeps to the protocol");
+            match shards[shard.index()].receive(ClientId(0), &message) {
+                Err(ShardError::Filter(error)) => return Err(error),
+                taken => taken.expect("our own client keeps to the protocol"),
+            }
             for (_, answer) in shards[shard.index()].outbox() {
                 client.receive(shard, &answer).expect("our own shard keeps to the protocol");
             }

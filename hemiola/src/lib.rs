@@ -40,6 +40,7 @@ pub use deployment::{
 };
 pub use error::Error;
 pub use hemiola_core::budget::BYTES_PER_SECOND_MIN;
+pub use hemiola_core::filter::{self, Filter, Filters};
 pub use hemiola_core::procedure::{self, Procedure};
 pub use hemiola_core::row::RowRef;
 pub use hemiola_core::sabotage::Sabotage;

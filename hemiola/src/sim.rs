@@ -32,6 +32,7 @@ use crate::host::{Carrier, Core, Host};
 use crate::threads::run_worker;
 use baton::Seat;
 use hemiola_core::coordinator::{FromCoordinator, ToCoordinator};
+use hemiola_core::filter::ledger::{self, FilterSaving};
 use hemiola_core::message::{ToClient, ToShard};
 use hemiola_core::task::service::{Service, Tenant};
 use hemiola_core::{Client, ClientId, Clock, Event, Job, ShardId, StalenessHistogram, TableSchema, WorkerId};
@@ -225,7 +226,12 @@ fn simulate(
     workers_per_client.extend((!tenants.is_empty()).then_some(tenants.len() as u32));
     // Schedulers have a node of their own, the last.
     let config = &Config { nodes: workers_per_client.len() as u32, ..config.clone() };
-    let job = Job { tables: tables.to_vec(), workers_per_client, shards: config.shards(), budget: config.budget };
+    let job = Job {
+        tables: config.filters.for_those_without(tables),
+        workers_per_client,
+        shards: config.shards(),
+        budget: config.budget,
+    };
     job.validate()?;
     let seats = (0..job.workers()).map(|_| Seat::default()).collect();
     let cluster = Arc::new(Cluster { world: Mutex::new(World::new(config, job.clone())), seats });
@@ -248,8 +254,12 @@ fn simulate(
     let (results, splits) = run_workers(&cluster, &hosts, &job, program, observer)?;
     let mut histogram = StalenessHistogram::default();
     hosts.iter().for_each(|host| with_client(host, |client| histogram.merge(client.histogram())));
+    let mut savings: Vec<FilterSaving> = Vec::new();
+    let of_clients = hosts.iter().map(|host| with_client(host, |client| client.ledger().savings()));
+    of_clients.for_each(|more| ledger::merge(&mut savings, more));
     let mut world = cluster.world.lock();
-    let outcome = Outcome { results, histogram, splits, seconds: world.now.seconds() };
+    ledger::merge(&mut savings, world.savings());
+    let outcome = Outcome { results, histogram, splits, seconds: world.now.seconds(), savings };
     Ok((outcome, std::mem::take(&mut world.trace)))
 }
 

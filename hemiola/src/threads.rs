@@ -77,8 +77,8 @@ pub(crate) fn run(
         outcome = run_workers(&host, 0..workers, workers, program, observer);
     }
     let (results, splits) = outcome?;
-    let histogram = host.deliver(|state| state.core.histogram().clone());
-    Ok(Outcome { results, histogram, splits, seconds: host.seconds() })
+    let (histogram, savings) = host.deliver(|state| (state.core.histogram().clone(), state.core.savings()));
+    Ok(Outcome { results, histogram, splits, seconds: host.seconds(), savings })
 }
 
 /// What workers go on from.

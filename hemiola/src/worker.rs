@@ -184,13 +184,18 @@ impl Worker {
             return Err(Error::Unsaved { worker: id, clock });
         }
         let began = self.host.seconds();
+        // What is kept back is saved nowhere, so a checkpoint must not lack it.
+        let candidate = |clock: Clock| self.host.vault.as_ref().is_some_and(|vault| vault.every.is_candidate(clock));
         let clock = self.host.operate(|core| {
-            core.clock(id);
-            core.clock_of(id)
-        })?;
+            if candidate(core.clock_of(id).next()) {
+                core.flush(id);
+            }
+            core.clock(id)?;
+            Ok::<_, Misuse>(core.clock_of(id))
+        })??;
         self.host.tell_coordinator(ToCoordinator::Clock { worker: id, clock });
         self.communication_seconds += self.host.seconds() - began;
-        let asks = self.host.vault.as_ref().is_some_and(|vault| vault.every.is_candidate(clock));
+        let asks = candidate(clock);
         let (save, waited) = self.host.wait(
             id,
             |state| {
@@ -202,6 +207,16 @@ impl Worker {
         self.wait_seconds += waited;
         self.due = save.then_some(clock);
         Ok(())
+    }
+
+    /// Lets everything travel at the end of the current clock that selection filters have kept of this worker's
+    /// updates. When all workers have done so before their last clock, the tables lack nothing that was kept.
+    ///
+    /// # Errors
+    /// If the job has been stopped.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        let id = self.id;
+        self.host.operate(|core| core.flush(id))
     }
 
     /// Whether a checkpoint is taken at the worker's clock: then it must [`Worker::save`] before it ends the clock.
@@ -448,10 +463,20 @@ impl Core {
         }
     }
 
-    fn clock(&mut self, worker: WorkerId) {
+    fn clock(&mut self, worker: WorkerId) -> Result<(), Misuse> {
         match self {
-            Self::Embedded(tables) => tables.clock(worker),
+            Self::Embedded(tables) => {
+                tables.clock(worker);
+                Ok(())
+            }
             Self::Cached { client, .. } => client.clock(worker),
+        }
+    }
+
+    /// In one process nothing is kept back.
+    fn flush(&mut self, worker: WorkerId) {
+        if let Self::Cached { client, .. } = self {
+            client.flush(worker);
         }
     }
 

@@ -8,10 +8,11 @@
 //! `HEMIOLA_SEEDS=2000` runs the seeds below that number, and `HEMIOLA_SEED=7` only that one.
 
 use hemiola::checkpoint::Every;
+use hemiola::filter::{KeyCache, Lz4, Zstd};
 use hemiola::sim::{Config, Delays, Faults, Hazard, MemoryCheckpoint, Network, Saving, Servers, Straggler, run_traced};
 use hemiola::{
-    Budget, Consistency, Error, Event, Placement, Priority, RowKind, RowRef, RowType, Rows, Sabotage, TableId,
-    TableSchema, Values, Worker,
+    Budget, Consistency, Error, Event, Filter, Filters, Placement, Priority, RowKind, RowRef, RowType, Rows, Sabotage,
+    TableId, TableSchema, Values, Worker,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -131,6 +132,12 @@ impl Scenario {
         let tables = (0..1 + dice.below(3)).map(|i| table(&mut dice, i, workers)).collect();
         let clocks = 3 + dice.below(5) as u32;
         config.budget = dice.chance(0.5).then(|| budget(&mut dice));
+        // Half of the clusters have filters, which must not change anything that a read shows.
+        let compression = if seed % 4 == 1 { Filter::encoding(Lz4) } else { Filter::encoding(Zstd) };
+        let chain = vec![Filter::encoding(KeyCache { ids_max: 12 }), compression];
+        if seed % 2 == 1 {
+            config.filters = Filters { updates: chain.clone(), rows: chain };
+        }
         Self { config, tables, clocks }
     }
 

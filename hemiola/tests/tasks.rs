@@ -70,7 +70,7 @@ fn main() -> ExitCode {
             let ok = match driver {
                 "threads" => {
                     let deployment = Deployment::Threads { workers: WORKERS, timeout: TIMEOUT };
-                    std::panic::catch_unwind(|| case(&deployment)).is_ok()
+                    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| case(&deployment))).is_ok()
                 }
                 "sim" => std::panic::catch_unwind(|| case(&Deployment::sim(WORKERS))).is_ok(),
                 _ => {
@@ -547,7 +547,7 @@ fn random_graphs_are_done_in_an_order_that_they_allow(deployment: &Deployment) {
     let first = seed();
     // Only a panic shows it, since a test's output is read when it fails.
     let run = |deployment: &Deployment, seed: u64| {
-        let outcome = std::panic::catch_unwind(|| run_random_graph(deployment, seed));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run_random_graph(deployment, seed)));
         assert!(outcome.is_ok(), "the graph of HEMIOLA_SEED={seed} failed");
     };
     match deployment {

@@ -56,6 +56,7 @@ impl Client {
                 }
                 let rows = table.choose(delta, left, selector, early.priority);
                 for part in delta.take_rows(&table.schema.kind, &rows, |unit| table.home(unit)) {
+                    let Some(part) = table.hold_back_early((*clock, worker), delta, part) else { continue };
                     let sent: usize = (0..part.rows.len()).map(|i| table.schema.row_bytes(part.values.row(i))).sum();
                     left = left.saturating_sub(sent);
                     table.send_part(*clock, worker, part, &mut self.outbox);

@@ -6,6 +6,7 @@ use crate::budget::stretches;
 use crate::cache::{Cache, Mark};
 use crate::consistency::Consistency;
 use crate::delta::{Delta, ShardDelta};
+use crate::filter::sieve::Sieve;
 use crate::ids::{Clock, ShardId, TableId, WorkerId};
 use crate::lease::{Lease, LeasedChunk};
 use crate::message::ToShard;
@@ -27,6 +28,8 @@ pub(super) struct ClientTable {
     pub(super) homes: Vec<ShardId>,
     pub(super) cache: Cache,
     pub(super) versions: Option<Versions>,
+    /// The filters that decide which updates travel.
+    pub(super) sieve: Option<Sieve>,
     /// Per worker, its updates that have not been sent, by clock.
     pub(super) unsent: Vec<VecDeque<(Clock, Delta)>>,
     /// Empty buffers, kept for their memory.
@@ -42,7 +45,7 @@ pub(super) struct ClientTable {
 
 impl ClientTable {
     /// A table of which nothing is here yet.
-    pub(super) fn new(id: TableId, schema: &TableSchema, workers: usize, job: &Job) -> Self {
+    pub(super) fn new(id: TableId, schema: &TableSchema, workers: usize, job: &Job, sieve: Option<Sieve>) -> Self {
         let shards = job.shards;
         Self {
             id,
@@ -51,6 +54,7 @@ impl ClientTable {
             homes: homes(schema, shards),
             cache: Cache::new(schema),
             versions: Versions::new(schema, workers, shards),
+            sieve,
             unsent: (0..workers).map(|_| VecDeque::new()).collect(),
             spare: Vec::new(),
             in_flight: (0..shards).map(|_| VecDeque::new()).collect(),

@@ -7,7 +7,7 @@ use super::{Shard, ShardTable};
 use crate::array::Array;
 use crate::budget::{Budget, stretches};
 use crate::consistency::Consistency;
-use crate::ids::{ClientId, Clock};
+use crate::ids::{ClientId, Clock, ShardId};
 use crate::message::ToClient;
 use crate::priority::{Priority, Selector};
 use crate::values::Values;
@@ -48,7 +48,7 @@ impl Shard {
         for step in 0..tables {
             let table = &mut self.tables[(self.early_turn + step) % tables];
             if left > 0 && matches!(table.schema.consistency, Consistency::Essp { .. } | Consistency::Async) {
-                left = left.saturating_sub(table.send_early(self.clock, left, &mut self.outbox));
+                left = left.saturating_sub(table.send_early((self.id, self.clock), left, &mut self.outbox));
             }
         }
         self.early_turn = (self.early_turn + 1) % tables;
@@ -58,7 +58,12 @@ impl Shard {
 
 impl ShardTable {
     /// Sends changed rows of about `limit` bytes; says of how many.
-    fn send_early(&mut self, clock: Clock, limit: usize, outbox: &mut Vec<(ClientId, Arc<ToClient>)>) -> usize {
+    fn send_early(
+        &mut self,
+        (shard, clock): (ShardId, Clock),
+        limit: usize,
+        outbox: &mut Vec<(ClientId, Arc<ToClient>)>,
+    ) -> usize {
         let Some(mut early) = self.early.take() else { return 0 };
         let weigh = |row: u64| {
             let readers = self.subscribers.iter().filter(|subscriber| subscriber.registered.contains(row)).count();
@@ -72,6 +77,12 @@ impl ShardTable {
             allowed += usize::from(may);
             may
         });
+        if self.lag.is_some() {
+            // A filter that fails will fail again when the clock ends, where someone can be told.
+            rows.sort_unstable();
+            let held_back = self.hold_back((shard, clock), &rows).unwrap_or_else(|_| rows.clone());
+            rows.retain(|row| held_back.binary_search(row).is_err());
+        }
         let bytes = rows.iter().map(|&row| weigh(row)).sum();
         for row in &rows {
             early.weights.remove(row);
@@ -85,6 +96,7 @@ impl ShardTable {
                 outbox.extend(self.rows_messages(client, clock, rows.into()));
             }
         }
+        self.note_pushed(&rows);
         bytes
     }
 

@@ -137,7 +137,7 @@ impl FileReader {
             WireError::Codec(CodecError::Version { found }) => {
                 self.damaged(&format!("it was written by a release with version {found} of frames"))
             }
-            WireError::Codec(_) => self.damaged("one of its frames cannot be read"),
+            WireError::Codec(_) | WireError::Filter(_) => self.damaged("one of its frames cannot be read"),
         })?;
         self.digest.update(header.as_bytes());
         self.bytes += HEADER_BYTES as u64 + header.body_bytes();

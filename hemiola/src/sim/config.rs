@@ -1,9 +1,9 @@
 //! What a simulated cluster is made of, and what goes wrong in it.
 
 use super::{Saving, SimError};
-use hemiola_core::Budget;
 use hemiola_core::coordinator::Process;
 use hemiola_core::sabotage::Sabotage;
+use hemiola_core::{Budget, Filters};
 use std::time::Duration;
 
 /// A simulated cluster. Everything that is random in it follows from the seed.
@@ -25,6 +25,8 @@ pub struct Config {
     pub network: Network,
     /// What every node may send, if that is less than the network could carry.
     pub budget: Option<Budget>,
+    /// The filters of tables that have none of their own.
+    pub filters: Filters,
     /// What goes wrong.
     pub faults: Faults,
     /// A fault planted in the protocol itself, for the tests that prove that such are caught.
@@ -144,6 +146,7 @@ impl Config {
             timeout: crate::TIMEOUT,
             network: Network::default(),
             budget: None,
+            filters: Filters::default(),
             faults: Faults::default(),
             sabotage: Sabotage::None,
             saving: None,

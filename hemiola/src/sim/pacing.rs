@@ -3,7 +3,7 @@
 use super::config::{Config, Servers};
 use super::queue::Coming;
 use super::time::Time;
-use super::wire::{End, Load, Packet};
+use super::wire::{End, Load, Packet, Posted};
 use super::world::{Step, World};
 use hemiola_core::pacer::Turn;
 use hemiola_core::{Budget, ClientId, Pacer, ShardId};
@@ -66,7 +66,7 @@ impl World {
         if self.pacing.is_none() {
             for message in messages {
                 let posted = self.wire.send_again(self.now, ends, message, &mut self.random);
-                posted.into_iter().for_each(|posted| self.post(posted));
+                self.post_or_fail(ends, posted);
             }
             return;
         }
@@ -123,7 +123,7 @@ impl World {
                     let (ends, to) = self.wire.ends(stream);
                     let message = (to, 0, Load::Acknowledge);
                     let posted = self.wire.send_again(self.now, ends, message, &mut self.random);
-                    posted.into_iter().for_each(|posted| self.post(posted));
+                    self.post_or_fail(ends, posted);
                 }
                 Turn::Ask { bytes } => {
                     let state = self.node(node);
@@ -157,8 +157,12 @@ impl World {
                 (self.wire.last_sent(ends, to), posted)
             }
         };
-        self.node(node).pacer.sent(stream, number, length, now);
-        posted.into_iter().for_each(|posted| self.post(posted));
+        let pacer = &mut self.node(node).pacer;
+        pacer.sent(stream, number, length, now);
+        if let Ok(Some(Posted::Arrives(_, packet))) = &posted {
+            pacer.saved(length.saturating_sub(packet.length));
+        }
+        self.post_or_fail(ends, posted);
     }
 
     /// Lets the node's shard send changed rows of about so many bytes early; says of how many.

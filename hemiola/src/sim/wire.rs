@@ -7,10 +7,17 @@
 use super::config::{Config, Delays, Network, Servers, Slowdown};
 use super::random::Random;
 use super::time::Time;
+use hemiola_core::array::Frame;
+use hemiola_core::codec::{CodecError, Header, Message};
+use hemiola_core::coordinator::Process;
+use hemiola_core::filter::ledger::Ledger;
+use hemiola_core::filter::stream::{Encodings, Incoming, IncomingError, Outgoing};
+use hemiola_core::filter::{Direction, FilterError};
 use hemiola_core::link::{Arrival, Link, LinkError};
 use hemiola_core::message::{ToClient, ToShard};
-use hemiola_core::{ClientId, ShardId, codec};
+use hemiola_core::{ClientId, Job, ShardId, codec};
 use std::sync::Arc;
+use thiserror::Error;
 
 /// All connections between clients and shards.
 pub(super) struct Wire {
@@ -25,6 +32,15 @@ pub(super) struct Wire {
     connections: Vec<Connection>,
 }
 
+/// What cannot be carried, or cannot have been sent.
+#[derive(Debug, Error)]
+pub(super) enum CarryError {
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    #[error(transparent)]
+    Incoming(#[from] IncomingError),
+}
+
 /// A client's connection to a shard.
 struct Connection {
     client_end: Link<ToShard>,
@@ -32,6 +48,10 @@ struct Connection {
     connected: bool,
     /// How often it has been lost; what was sent before is lost too.
     losses: u32,
+    /// The filters of what goes to each end, at both ends, where there are such.
+    encodings: [Option<(Arc<Encodings>, Arc<Encodings>)>; 2],
+    /// The same as they work, begun anew whenever it is connected again.
+    filters: [Option<(Outgoing, Incoming)>; 2],
     /// When the last byte to each end arrives.
     last_byte: [Time; 2],
     /// How many messages each end has received since it last sent one.
@@ -52,6 +72,8 @@ pub(super) struct Packet {
     pub(super) to: End,
     pub(super) load: Load,
     pub(super) length: u64,
+    /// The frame, where filters have made one.
+    frame: Option<Vec<u8>>,
     losses: u32,
     number: u64,
     pub(super) acknowledged: u64,
@@ -78,18 +100,33 @@ pub(super) enum Posted {
 const ACKNOWLEDGE_EVERY: u32 = 32;
 
 impl Wire {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config, job: &Job, ledger: &Ledger) -> Self {
         let (nodes, homes): (u32, Vec<u32>) = match config.servers {
             Servers::Beside(shards) => (config.nodes, (0..shards).collect()),
             Servers::Apart(shards) => (config.nodes + shards, (config.nodes..config.nodes + shards).collect()),
         };
-        let connection = |_| Connection {
-            client_end: Link::new(config.sabotage),
-            shard_end: Link::new(config.sabotage),
-            connected: true,
-            losses: 0,
-            last_byte: [Time(0); 2],
-            unanswered: [0; 2],
+        let shards = config.shards();
+        let connection = |place: u32| {
+            let client = Process::Worker(ClientId(place / shards));
+            let shard = Process::Server(ShardId(place % shards));
+            // One end of each direction counts.
+            let ends = |direction, from, to| {
+                let sender = Encodings::new(job, direction, from, ledger)?;
+                Some((sender, Encodings::new(job, direction, to, &Ledger::default())?))
+            };
+            let mut encodings = [None, None];
+            encodings[End::Shard as usize] = ends(Direction::Updates, client, shard);
+            encodings[End::Client as usize] = ends(Direction::Rows, shard, client);
+            Connection {
+                client_end: Link::new(config.sabotage),
+                shard_end: Link::new(config.sabotage),
+                connected: true,
+                losses: 0,
+                filters: begin(&encodings),
+                encodings,
+                last_byte: [Time(0); 2],
+                unanswered: [0; 2],
+            }
         };
         Self {
             network: config.network,
@@ -146,7 +183,7 @@ impl Wire {
         ends: (ClientId, ShardId),
         load: Load,
         random: &mut Random,
-    ) -> Option<Posted> {
+    ) -> Result<Option<Posted>, FilterError> {
         let connection = self.connection(ends.0, ends.1);
         let number = match &load {
             Load::Request(message) => connection.client_end.send(Arc::clone(message)),
@@ -163,9 +200,9 @@ impl Wire {
         ends: (ClientId, ShardId),
         (to, number, load): (End, u64, Load),
         random: &mut Random,
-    ) -> Option<Posted> {
+    ) -> Result<Option<Posted>, FilterError> {
         let connected = self.connection(ends.0, ends.1).connected;
-        connected.then(|| self.post(now, ends, to, number, load, random))
+        connected.then(|| self.post(now, ends, to, number, load, random)).transpose()
     }
 
     fn post(
@@ -176,17 +213,23 @@ impl Wire {
         number: u64,
         load: Load,
         random: &mut Random,
-    ) -> Posted {
-        let length = load.length();
+    ) -> Result<Posted, FilterError> {
+        let local = self.is_local(client, shard);
         let connection = self.connection(client, shard);
         let acknowledged = match to {
             End::Shard => connection.client_end.received(),
             End::Client => connection.shard_end.received(),
         };
         connection.unanswered[to.other() as usize] = 0;
-        let packet = Packet { client, shard, to, load, length, losses: connection.losses, number, acknowledged };
-        if self.is_local(client, shard) {
-            return Posted::Here(packet);
+        let frame = match &mut connection.filters[to as usize] {
+            Some((outgoing, _)) if !local => load.frame(outgoing, number, acknowledged)?,
+            _ => None,
+        };
+        let length = frame.as_ref().map_or_else(|| load.length(), |frame| frame.len() as u64);
+        let losses = connection.losses;
+        let packet = Packet { client, shard, to, load, length, frame, losses, number, acknowledged };
+        if local {
+            return Ok(Posted::Here(packet));
         }
         let sender = self.node(&packet, to.other());
         let begin = self.uplinks[sender].max(now);
@@ -199,7 +242,7 @@ impl Wire {
         let last_byte = &mut self.connection(client, shard).last_byte[to as usize];
         let first_byte = first_byte.max(*last_byte);
         *last_byte = first_byte + sending;
-        Posted::Arrives(first_byte, packet)
+        Ok(Posted::Arrives(first_byte, packet))
     }
 
     /// What is left of the bandwidth at a moment.
@@ -238,11 +281,15 @@ impl Wire {
         Some(received.max(now + span(packet.length, self.network.bandwidth_out * self.speed(now))))
     }
 
-    /// The whole packet is at the receiver: whether the receiver takes it.
-    pub(super) fn take(&mut self, packet: &Packet) -> Result<bool, LinkError> {
+    /// The whole packet is at the receiver: whether the receiver takes it. What filters have made of the message is
+    /// undone, so that the receiver gets what came over the wire and nothing else.
+    pub(super) fn take(&mut self, packet: &mut Packet) -> Result<bool, CarryError> {
         let connection = self.connection(packet.client, packet.shard);
         if connection.losses != packet.losses {
             return Ok(false);
+        }
+        if let (Some(frame), Some((_, incoming))) = (packet.frame.take(), &mut connection.filters[packet.to as usize]) {
+            packet.load = Load::from_frame(&frame, incoming)?;
         }
         connection.unanswered[packet.to as usize] += u32::from(!matches!(packet.load, Load::Acknowledge));
         match packet.to {
@@ -264,10 +311,10 @@ impl Wire {
         ends: (ClientId, ShardId),
         end: End,
         random: &mut Random,
-    ) -> Option<Posted> {
+    ) -> Result<Option<Posted>, FilterError> {
         let connection = self.connection(ends.0, ends.1);
         let due = connection.connected && connection.unanswered[end as usize] >= ACKNOWLEDGE_EVERY;
-        due.then(|| self.post(now, ends, end.other(), 0, Load::Acknowledge, random))
+        due.then(|| self.post(now, ends, end.other(), 0, Load::Acknowledge, random)).transpose()
     }
 
     /// Breaks a connection; `false` if it is broken already.
@@ -285,6 +332,7 @@ impl Wire {
     ) -> Result<Vec<(End, u64, Load)>, LinkError> {
         let connection = self.connection(ends.0, ends.1);
         connection.connected = true;
+        connection.filters = begin(&connection.encodings);
         connection.last_byte = [now; 2];
         let requests = connection.client_end.reconnect(connection.shard_end.received())?;
         let answers = connection.shard_end.reconnect(connection.client_end.received())?;
@@ -300,7 +348,35 @@ impl Load {
         if matches!(self, Self::Request(_)) { End::Shard } else { End::Client }
     }
 
-    /// How many bytes it takes.
+    /// The frame that filters make of it, if they have anything to do with it.
+    fn frame(&self, outgoing: &mut Outgoing, number: u64, acknowledged: u64) -> Result<Option<Vec<u8>>, FilterError> {
+        let encoded = match self {
+            Self::Request(message) => outgoing.encode(codec::lay_out_to_shard(message, number, acknowledged))?,
+            Self::Answer(message) => outgoing.encode(codec::lay_out_to_client(message, number, acknowledged))?,
+            Self::Acknowledge => return Ok(None),
+        };
+        Ok(Some([encoded.header()].into_iter().chain(encoded.sections()).collect::<Vec<_>>().concat()))
+    }
+
+    fn from_frame(bytes: &[u8], incoming: &mut Incoming) -> Result<Self, IncomingError> {
+        let (head, body) = bytes.split_first_chunk().ok_or(CodecError::Counts)?;
+        let header = Header::parse(head, u64::MAX)?;
+        let mut frame: Frame = vec![0; body.len().div_ceil(8)];
+        for (word, piece) in frame.iter_mut().zip(body.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..piece.len()].copy_from_slice(piece);
+            *word = u64::from_le_bytes(whole);
+        }
+        let mut check = header.begin_check();
+        check.update(body);
+        match incoming.decode(&header, &Arc::new(frame), check)? {
+            Message::ToShard(message) => Ok(Self::Request(Arc::new(message))),
+            Message::ToClient(message) => Ok(Self::Answer(Arc::new(message))),
+            Message::Control(_) | Message::Part(_) | Message::Acknowledge => Err(CodecError::Counts.into()),
+        }
+    }
+
+    /// How many bytes it takes without filters.
     pub(super) fn length(&self) -> u64 {
         match self {
             Self::Request(message) => codec::bytes_to_shard(message),
@@ -317,6 +393,11 @@ impl End {
             Self::Shard => Self::Client,
         }
     }
+}
+
+/// The filters of a new connection, of what goes to each end.
+fn begin(encodings: &[Option<(Arc<Encodings>, Arc<Encodings>)>; 2]) -> [Option<(Outgoing, Incoming)>; 2] {
+    encodings.each_ref().map(|ends| ends.as_ref().map(|(sender, receiver)| (sender.outgoing(), receiver.incoming())))
 }
 
 fn span(bytes: u64, bandwidth: f64) -> Time {
@@ -338,7 +419,10 @@ mod tests {
         let mut random = Random::new(1);
         let mut arriving = Vec::new();
         for &(client, shard, bytes) in messages {
-            match wire.send(Time(0), (ClientId(client), ShardId(shard)), request(bytes), &mut random) {
+            match wire
+                .send(Time(0), (ClientId(client), ShardId(shard)), request(bytes), &mut random)
+                .expect("no filters")
+            {
                 Some(Posted::Arrives(time, packet)) => arriving.push((time, packet)),
                 Some(Posted::Here(_)) => panic!("the ends are apart"),
                 None => {}
@@ -354,7 +438,8 @@ mod tests {
         config.network = Network { bandwidth_out: 1e6, bandwidth_in: 1e6, latency: 0.01, ..Network::default() };
         config.servers = Servers::Apart(2);
         change(&mut config);
-        Wire::new(&config)
+        let job = Job { tables: Vec::new(), workers_per_client: vec![1; 3], shards: 2, budget: None };
+        Wire::new(&config, &job, &Ledger::new(&job))
     }
 
     #[test]
@@ -385,18 +470,18 @@ mod tests {
     fn a_lost_connection_loses_what_is_under_way_and_sends_it_again() {
         let mut wire = wire(|_| {});
         let (ends, mut random) = ((ClientId(0), ShardId(1)), Random::new(1));
-        let Some(Posted::Arrives(time, lost)) = wire.send(Time(0), ends, request(800), &mut random) else {
+        let Ok(Some(Posted::Arrives(time, lost))) = wire.send(Time(0), ends, request(800), &mut random) else {
             panic!("the ends are apart")
         };
         assert!(wire.lose(ends.0, ends.1) && !wire.lose(ends.0, ends.1));
         assert_eq!(wire.arrive(time, &lost), None);
-        assert!(wire.send(Time(5), ends, request(80), &mut random).is_none());
+        assert!(matches!(wire.send(Time(5), ends, request(80), &mut random), Ok(None)));
         let again = wire.reconnect(Time(9), ends).expect("both ends agree");
         let lengths: Vec<u64> = again
             .into_iter()
             .map(|message| match wire.send_again(Time(9), ends, message, &mut random) {
-                Some(Posted::Arrives(_, packet)) => {
-                    assert_eq!(wire.take(&packet), Ok(true));
+                Ok(Some(Posted::Arrives(_, mut packet))) => {
+                    assert!(wire.take(&mut packet).expect("no filters"));
                     packet.length
                 }
                 _ => panic!("the ends are apart and connected"),

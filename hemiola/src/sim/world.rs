@@ -11,6 +11,8 @@ use super::wire::{End, Load, Packet, Posted, Wire};
 use crate::host::Host;
 use hemiola_core::checkpoint::Owner;
 use hemiola_core::coordinator::{Coordinator, FromCoordinator, Process, ToCoordinator};
+use hemiola_core::filter::FilterError;
+use hemiola_core::filter::ledger::{self, FilterSaving, Ledger};
 use hemiola_core::message::{ToClient, ToShard};
 use hemiola_core::task::service::Service;
 use hemiola_core::{ClientId, Clock, Event, Job, Shard, ShardId, WorkerId};
@@ -25,6 +27,8 @@ pub(super) struct World {
     pub(super) queue: Queue,
     crew: Crew,
     pub(super) wire: Wire,
+    /// What encoding filters saved on the wire.
+    ledger: Ledger,
     /// What every node may send, if that is limited.
     pub(super) pacing: Option<Pacing>,
     pub(super) servers: Servers,
@@ -93,6 +97,7 @@ impl World {
                 shard.resume(checkpoint.clock);
             }
         }
+        let ledger = Ledger::new(&job);
         let mut world = Self {
             hosts: Vec::new(),
             now: Time(0),
@@ -106,7 +111,8 @@ impl World {
                 hopeless: false,
             },
             pacing: config.budget.map(|budget| Pacing::new(config, &budget)),
-            wire: Wire::new(config),
+            wire: Wire::new(config, &job, &ledger),
+            ledger,
             servers: Servers { shards, free: vec![Time(0); job.shards as usize] },
             coordinator: Coordinator::new(&job),
             memory: config.saving.as_ref().map(|saving| Memory::new(saving, &job)),
@@ -127,6 +133,14 @@ impl World {
     /// Gives the shards their part in jobs of tasks.
     pub(super) fn serve(&mut self, service: &Arc<Service>) {
         self.servers.shards.iter_mut().for_each(|shard| shard.serve(service));
+    }
+
+    /// What the filters on the wire and in the shards have saved.
+    pub(super) fn savings(&self) -> Vec<FilterSaving> {
+        let mut savings = self.ledger.savings();
+        let shards = self.servers.shards.iter();
+        shards.for_each(|shard| ledger::merge(&mut savings, shard.ledger().savings()));
+        savings
     }
 
     /// Lets time pass until something must be done outside.
@@ -235,10 +249,10 @@ impl World {
         }
     }
 
-    fn deliver(&mut self, packet: Packet) -> Option<Step> {
+    fn deliver(&mut self, mut packet: Packet) -> Option<Step> {
         let (client, shard) = (packet.client, packet.shard);
         self.note_arrival(&packet);
-        match self.wire.take(&packet) {
+        match self.wire.take(&mut packet) {
             Ok(true) => {}
             Ok(false) => return None,
             Err(error) => {
@@ -249,7 +263,7 @@ impl World {
         self.trace.step(self.now, Kind::Deliver, (client.0, shard.0), packet.length);
         if self.pacing.is_none() {
             let acknowledgement = self.wire.acknowledge(self.now, (client, shard), packet.to, &mut self.random);
-            acknowledgement.into_iter().for_each(|posted| self.post(posted));
+            self.post_or_fail((client, shard), acknowledgement);
         }
         match packet.load {
             Load::Request(message) => {
@@ -345,7 +359,19 @@ impl World {
             return;
         }
         let posted = self.wire.send(self.now, (client, shard), load, &mut self.random);
-        posted.into_iter().for_each(|posted| self.post(posted));
+        self.post_or_fail((client, shard), posted);
+    }
+
+    /// Posts what could be sent, if anything was; a filter that failed ends the job.
+    pub(super) fn post_or_fail(
+        &mut self,
+        (_, shard): (ClientId, ShardId),
+        posted: Result<Option<Posted>, FilterError>,
+    ) {
+        match posted {
+            Ok(posted) => posted.into_iter().for_each(|posted| self.post(posted)),
+            Err(error) => self.fail(Process::Server(shard), &error),
+        }
     }
 
     pub(super) fn post(&mut self, posted: Posted) {

@@ -2,7 +2,7 @@
 
 use crate::deployment::TIMEOUT;
 use crate::tcp::TcpError;
-use hemiola_core::{Budget, Job, TableSchema};
+use hemiola_core::{Budget, Filters, Job, TableSchema};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -18,6 +18,8 @@ pub struct Config {
     pub servers: u32,
     /// What every process may send to the servers or the workers, if that is limited.
     pub budget: Option<Budget>,
+    /// The filters of tables that have none of their own.
+    pub filters: Filters,
     /// How long a worker may wait for rows, totals or others before the job is given up.
     pub timeout: Duration,
     /// How long the processes may take to start and join.
@@ -46,6 +48,7 @@ impl Default for Config {
             workers_per_process: 1,
             servers: 1,
             budget: None,
+            filters: Filters::default(),
             timeout: TIMEOUT,
             join_timeout: Duration::from_secs(60),
             reconnect_timeout: Duration::from_secs(8),
@@ -71,6 +74,11 @@ impl Config {
     pub(crate) fn job(&self, tables: &[TableSchema], schedulers: u32) -> Job {
         let mut workers_per_client = vec![self.workers_per_process; self.processes as usize];
         workers_per_client.extend((schedulers > 0).then_some(schedulers));
-        Job { tables: tables.to_vec(), workers_per_client, shards: self.servers, budget: self.budget }
+        Job {
+            tables: self.filters.for_those_without(tables),
+            workers_per_client,
+            shards: self.servers,
+            budget: self.budget,
+        }
     }
 }

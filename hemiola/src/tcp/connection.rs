@@ -2,6 +2,8 @@
 
 use hemiola_core::array::Frame;
 use hemiola_core::codec::{BodyCheck, CodecError, Encoded, HEADER_BYTES, Header, Message};
+use hemiola_core::filter::FilterError;
+use hemiola_core::filter::stream::{Incoming, IncomingError};
 use hemiola_core::recycler::Recycler;
 use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -24,6 +26,17 @@ pub enum WireError {
     Io(#[from] io::Error),
     #[error(transparent)]
     Codec(#[from] CodecError),
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+}
+
+impl From<IncomingError> for WireError {
+    fn from(error: IncomingError) -> Self {
+        match error {
+            IncomingError::Codec(error) => Self::Codec(error),
+            IncomingError::Filter(error) => Self::Filter(error),
+        }
+    }
 }
 
 /// Reads frames.
@@ -32,12 +45,19 @@ pub struct FrameReader<R> {
     input: BufReader<R>,
     frames: Recycler<u64>,
     limit: u64,
+    /// What undoes the filters of the other end.
+    filters: Option<Incoming>,
 }
 
 impl<R: Read> FrameReader<R> {
     /// Reads frames of at most `limit` bytes from `input`.
     pub fn new(input: R, limit: u64) -> Self {
-        Self { input: BufReader::with_capacity(SMALL_BYTES, input), frames: Recycler::new(KEPT_WORDS), limit }
+        Self {
+            input: BufReader::with_capacity(SMALL_BYTES, input),
+            frames: Recycler::new(KEPT_WORDS),
+            limit,
+            filters: None,
+        }
     }
 
     /// The stream that frames are read from.
@@ -48,6 +68,11 @@ impl<R: Read> FrameReader<R> {
     /// Takes frames of up to `limit` bytes from now on.
     pub fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
+    }
+
+    /// Undoes the filters of the other end from now on.
+    pub fn set_filters(&mut self, filters: Option<Incoming>) {
+        self.filters = filters;
     }
 
     /// Waits for the next frame.
@@ -63,8 +88,11 @@ impl<R: Read> FrameReader<R> {
         self.input.read_exact(&mut head[first..])?;
         let header = Header::parse(&head, self.limit)?;
         let mut check = header.begin_check();
-        let frame = self.body(header.body_bytes() as usize, &mut check)?;
-        let message = header.decode(&frame, check)?;
+        let frame = self.body(header.wire_bytes() as usize, &mut check)?;
+        let message = match &mut self.filters {
+            Some(filters) => filters.decode(&header, &frame, check)?,
+            None => header.decode(&frame, check)?,
+        };
         Ok((header, message))
     }
 
@@ -97,7 +125,7 @@ pub fn write_frames(output: &mut impl Write, frames: &[Encoded<'_>]) -> io::Resu
     let mut slices = Vec::with_capacity(frames.len() * 3);
     for frame in frames {
         slices.push(IoSlice::new(frame.header()));
-        slices.extend(frame.sections().into_iter().filter(|section| !section.is_empty()).map(IoSlice::new));
+        slices.extend(frame.sections().filter(|section| !section.is_empty()).map(IoSlice::new));
     }
     let mut left = &mut slices[..];
     while !left.is_empty() {

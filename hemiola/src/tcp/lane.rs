@@ -4,12 +4,14 @@
 //! connection may have swallowed go out again on the next one.
 
 use crate::tcp::connection::write_frames;
-use hemiola_core::codec::{Encoded, Header, Message};
+use hemiola_core::codec::{Encoded, Header, Message, Plain};
+use hemiola_core::filter::FilterError;
+use hemiola_core::filter::stream::{Encodings, Outgoing};
 use hemiola_core::link::{Arrival, Link, LinkError};
 use hemiola_core::sabotage::Sabotage;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,7 +33,9 @@ pub(crate) struct Lane<M> {
     changed: Condvar,
     /// The queue has become shorter, or is written to a new connection.
     written: Condvar,
-    encode: for<'a> fn(&'a M, u64, u64) -> Encoded<'a>,
+    lay_out: for<'a> fn(&'a M, u64, u64) -> Plain<'a>,
+    /// The filters that every connection begins anew, if there are such.
+    encodings: Option<Arc<Encodings>>,
     sever_after_frames: Option<u64>,
     /// A pacer decides what is written when, acknowledgements and what is sent again included.
     paced: bool,
@@ -41,7 +45,9 @@ struct State<M> {
     link: Link<M>,
     /// Numbered and not yet written to this connection.
     queue: VecDeque<(u64, Arc<M>)>,
-    stream: Option<Arc<TcpStream>>,
+    connection: Option<Arc<Connection>>,
+    /// Why nothing can be written any more.
+    failure: Option<FilterError>,
     /// Someone writes, and will look at the queue again.
     writing: bool,
     frames_on_connection: u64,
@@ -52,8 +58,28 @@ struct State<M> {
     acknowledge: bool,
 }
 
+/// A connection, and the filters of what is written to it.
+struct Connection {
+    stream: TcpStream,
+    /// Locked by the one who writes, for one batch.
+    outgoing: Option<Mutex<Outgoing>>,
+}
+
+/// What was written, and what filters saved of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Written {
+    pub(crate) bytes: u64,
+    pub(crate) saved: u64,
+}
+
+/// Why a batch was not written.
+enum Unwritten {
+    Broken,
+    Filter(FilterError),
+}
+
 struct Batch<M> {
-    stream: Arc<TcpStream>,
+    connection: Arc<Connection>,
     messages: Vec<(u64, Arc<M>)>,
     received: u64,
     sever: bool,
@@ -61,14 +87,16 @@ struct Batch<M> {
 
 impl<M> Lane<M> {
     pub(crate) fn new(
-        encode: for<'a> fn(&'a M, u64, u64) -> Encoded<'a>,
+        lay_out: for<'a> fn(&'a M, u64, u64) -> Plain<'a>,
+        encodings: Option<Arc<Encodings>>,
         sever_after_frames: Option<u64>,
         paced: bool,
     ) -> Self {
         let state = State {
             link: Link::new(Sabotage::None),
             queue: VecDeque::new(),
-            stream: None,
+            connection: None,
+            failure: None,
             writing: false,
             frames_on_connection: 0,
             told: 0,
@@ -76,7 +104,7 @@ impl<M> Lane<M> {
             acknowledge: false,
         };
         let (changed, written) = (Condvar::new(), Condvar::new());
-        Self { state: Mutex::new(state), changed, written, encode, sever_after_frames, paced }
+        Self { state: Mutex::new(state), changed, written, lay_out, encodings, sever_after_frames, paced }
     }
 
     /// How many messages have been received.
@@ -91,8 +119,9 @@ impl<M> Lane<M> {
         let mut again = state.link.reconnect(received)?;
         state.queue = if self.paced { VecDeque::new() } else { std::mem::take(&mut again).into() };
         state.frames_on_connection = 0;
-        if let Some(old) = state.stream.replace(Arc::new(stream)) {
-            shut(&old);
+        let outgoing = self.encodings.as_ref().map(|encodings| Mutex::new(encodings.outgoing()));
+        if let Some(old) = state.connection.replace(Arc::new(Connection { stream, outgoing })) {
+            shut(&old.stream);
         }
         drop(state);
         self.changed.notify_all();
@@ -133,7 +162,7 @@ impl<M> Lane<M> {
         }
         let arrival = state.link.arrive(header.number())?;
         if !self.paced {
-            state.untold_bytes += header.body_bytes();
+            state.untold_bytes += header.wire_bytes();
             state.acknowledge |= state.has_much_untold();
         }
         Ok(arrival)
@@ -144,15 +173,15 @@ impl<M> Lane<M> {
         self.state.lock().acknowledge
     }
 
-    /// Writes what there is, unless someone is at it. Returns how many bytes were written.
-    pub(crate) fn flush(&self) -> u64 {
-        let mut bytes = 0;
+    /// Writes what there is, unless someone is at it.
+    pub(crate) fn flush(&self) -> Written {
+        let mut all = Written::default();
         loop {
             let mut state = self.state.lock();
-            if state.writing {
-                return bytes;
+            if state.writing || state.failure.is_some() {
+                return all;
             }
-            let Some(batch) = state.take_batch(self.sever_after_frames) else { return bytes };
+            let Some(batch) = state.take_batch(self.sever_after_frames) else { return all };
             state.writing = true;
             drop(state);
             let written = self.write(&batch);
@@ -160,17 +189,29 @@ impl<M> Lane<M> {
             state.writing = false;
             self.written.notify_all();
             match written {
-                Ok(written) => bytes += written,
-                Err(_) => state.give_up(&batch.stream),
+                Ok(written) => {
+                    all.bytes += written.bytes;
+                    all.saved += written.saved;
+                }
+                Err(unwritten) => {
+                    if let Unwritten::Filter(error) = unwritten {
+                        state.failure = Some(error);
+                        self.changed.notify_all();
+                    }
+                    state.give_up(&batch.connection);
+                }
             }
         }
     }
 
-    /// Writes whatever is pushed from now on, and tells `count` how many bytes that were. Never returns.
-    pub(crate) fn write_forever(&self, count: impl Fn(u64)) -> ! {
+    /// Writes whatever is pushed from now on, and tells `count` of it, until a filter fails.
+    pub(crate) fn write_forever(&self, count: impl Fn(Written)) -> FilterError {
         loop {
             let mut state = self.state.lock();
-            while state.writing || state.stream.is_none() || !state.has_something_to_write() {
+            while state.writing || !state.can_write() {
+                if let Some(error) = state.failure.take() {
+                    return error;
+                }
                 self.changed.wait(&mut state);
             }
             drop(state);
@@ -190,7 +231,7 @@ impl<M> Lane<M> {
     /// Waits until everything has been handed to the operating system.
     pub(crate) fn drain(&self, deadline: Instant) -> bool {
         let mut state = self.state.lock();
-        while state.writing || state.stream.is_none() || !state.queue.is_empty() {
+        while state.writing || state.connection.is_none() || !state.queue.is_empty() {
             if self.written.wait_until(&mut state, deadline).timed_out() {
                 return false;
             }
@@ -198,24 +239,40 @@ impl<M> Lane<M> {
         true
     }
 
-    fn write(&self, batch: &Batch<M>) -> io::Result<u64> {
-        let frames: Vec<Encoded<'_>> =
-            batch.messages.iter().map(|(number, message)| (self.encode)(message, *number, batch.received)).collect();
+    fn write(&self, batch: &Batch<M>) -> Result<Written, Unwritten> {
+        let Connection { stream, outgoing } = &*batch.connection;
+        let mut outgoing = outgoing.as_ref().map(|outgoing| outgoing.lock());
+        let mut saved = 0;
+        let mut encode = |(number, message)| {
+            let plain = (self.lay_out)(message, number, batch.received);
+            let Some(outgoing) = &mut outgoing else { return Ok(plain.seal()) };
+            let bytes = plain.wire_bytes();
+            let encoded = outgoing.encode(plain).map_err(Unwritten::Filter)?;
+            saved += bytes.saturating_sub(encoded.wire_bytes());
+            Ok(encoded)
+        };
+        let messages = batch.messages.iter().map(|(number, message)| (*number, &**message));
+        let frames: Vec<Encoded<'_>> = messages.map(&mut encode).collect::<Result<_, Unwritten>>()?;
         if batch.sever {
-            (&*batch.stream).write_all(frames.first().map_or(&[], |frame| &frame.header()[..40]))?;
-            return Err(io::ErrorKind::ConnectionAborted.into());
+            let some = frames.first().map_or(&[][..], |frame| &frame.header()[..40]);
+            return Err((&*stream).write_all(some).map_or(Unwritten::Broken, |()| Unwritten::Broken));
         }
-        if frames.is_empty() {
-            let acknowledge = Message::Acknowledge;
-            return write_frames(&mut &*batch.stream, &[acknowledge.encode(0, batch.received)]);
-        }
-        write_frames(&mut &*batch.stream, &frames)
+        let written = if frames.is_empty() {
+            write_frames(&mut &*stream, &[Message::Acknowledge.encode(0, batch.received)])
+        } else {
+            write_frames(&mut &*stream, &frames)
+        };
+        written.map(|bytes| Written { bytes, saved }).map_err(|_| Unwritten::Broken)
     }
 }
 
 impl<M> State<M> {
     fn has_much_untold(&self) -> bool {
         self.link.received() - self.told >= UNACKNOWLEDGED_MESSAGES || self.untold_bytes >= UNACKNOWLEDGED_BYTES
+    }
+
+    fn can_write(&self) -> bool {
+        self.connection.is_some() && self.failure.is_none() && self.has_something_to_write()
     }
 
     fn has_something_to_write(&self) -> bool {
@@ -226,21 +283,21 @@ impl<M> State<M> {
         if !self.has_something_to_write() {
             return None;
         }
-        let stream = Arc::clone(self.stream.as_ref()?);
+        let connection = Arc::clone(self.connection.as_ref()?);
         let messages: Vec<_> = self.queue.drain(..self.queue.len().min(BATCH_MESSAGES)).collect();
         self.frames_on_connection += messages.len() as u64;
         let sever = sever_after_frames.is_some_and(|frames| self.frames_on_connection > frames);
         let received = self.link.received();
         (self.told, self.untold_bytes, self.acknowledge) = (received, 0, false);
-        Some(Batch { stream, messages, received, sever })
+        Some(Batch { connection, messages, received, sever })
     }
 
-    fn give_up(&mut self, broken: &Arc<TcpStream>) {
-        if self.stream.as_ref().is_some_and(|current| Arc::ptr_eq(current, broken)) {
-            self.stream = None;
+    fn give_up(&mut self, broken: &Arc<Connection>) {
+        if self.connection.as_ref().is_some_and(|current| Arc::ptr_eq(current, broken)) {
+            self.connection = None;
         }
         // The reader of the connection notices, and sees to a new one.
-        shut(broken);
+        shut(&broken.stream);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::tcp::server::HUGE_PAGES;
 use crate::tcp::{Config, TcpError, listen, say, spawn};
 use hemiola_core::checkpoint::Planner;
 use hemiola_core::coordinator::{Coordinator, FromCoordinator, Process, ToCoordinator};
+use hemiola_core::filter::ledger;
 use hemiola_core::{ClientId, Clock, Job, ShardId, StalenessHistogram};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -119,6 +120,7 @@ fn collect(results: &[&[u8]], seconds: f64) -> Result<Outcome, TcpError> {
         outcome.results.extend(part.results);
         outcome.splits.extend(part.splits);
         outcome.histogram.merge(&part.histogram);
+        ledger::merge(&mut outcome.savings, part.savings);
     }
     Ok(outcome)
 }

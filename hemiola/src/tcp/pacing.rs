@@ -64,12 +64,17 @@ impl<M> Pacing<M> {
         Ok(())
     }
 
+    /// Filters made messages that were sent shorter by so much than was planned for.
+    pub(crate) fn saved(&self, bytes: u64) {
+        self.pacer.lock().saved(bytes);
+    }
+
     /// Takes note of a message that came in over a lane.
     pub(crate) fn arrived(&self, to: usize, header: &Header, message: &Message) {
         let mut pacer = self.pacer.lock();
         pacer.acknowledged(to, header.acknowledged());
         if !matches!(message, Message::Acknowledge) {
-            pacer.received(to, HEADER_BYTES as u64 + header.body_bytes(), self.began.elapsed());
+            pacer.received(to, HEADER_BYTES as u64 + header.wire_bytes(), self.began.elapsed());
         }
         // Otherwise the pacing thread looks around often enough by itself.
         let waits_for_this = pacer.is_backing_off();

@@ -11,8 +11,11 @@ use crate::tcp::pacing::Pacing;
 use crate::tcp::{Config, TcpError, say, spawn};
 use crate::threads;
 use hemiola_core::checkpoint::Owner;
-use hemiola_core::codec::{HEADER_BYTES, Message, bytes_to_shard, encode_to_shard};
+use hemiola_core::codec::{HEADER_BYTES, Message, bytes_to_shard, lay_out_to_shard};
 use hemiola_core::coordinator::{FromCoordinator, Process, ToCoordinator};
+use hemiola_core::filter::Direction;
+use hemiola_core::filter::ledger::FilterSaving;
+use hemiola_core::filter::stream::Encodings;
 use hemiola_core::link::Arrival;
 use hemiola_core::message::ToShard;
 use hemiola_core::sabotage::Sabotage;
@@ -38,6 +41,7 @@ pub(crate) struct ProcessOutcome {
     pub(crate) results: Vec<Vec<u8>>,
     pub(crate) splits: Vec<WorkerSplit>,
     pub(crate) histogram: StalenessHistogram,
+    pub(crate) savings: Vec<FilterSaving>,
 }
 
 impl Port {
@@ -87,7 +91,11 @@ pub(crate) fn run(
         FromCoordinator::Start { servers } => servers,
         _ => std::process::exit(1),
     };
-    let new_lane = |_| Arc::new(Lane::new(encode_to_shard, config.sever_after_frames, job.budget.is_some()));
+    let ledger = client.ledger().clone();
+    let encodings = |direction| Encodings::new(job, direction, Process::Worker(id), &ledger);
+    let (outgoing, incoming) = (encodings(Direction::Updates), encodings(Direction::Rows));
+    let paced = job.budget.is_some();
+    let new_lane = |_| Arc::new(Lane::new(lay_out_to_shard, outgoing.clone(), config.sever_after_frames, paced));
     let lanes: Vec<Arc<Lane<ToShard>>> = servers.iter().map(new_lane).collect();
     let pacing = job.budget.map(|budget| Arc::new(Pacing::new(&budget, &lanes, bytes_to_shard)));
     let port = Port { lanes: lanes.clone(), pacing: pacing.clone(), control: control.clone() };
@@ -117,6 +125,7 @@ pub(crate) fn run(
             shard: ShardId(shard as u32),
             address,
             lane: Arc::clone(lane),
+            incoming: incoming.clone(),
             pacing: pacing.clone(),
             host: Arc::clone(&host),
             config: config.clone(),
@@ -151,7 +160,7 @@ pub(crate) fn run(
             let paced = pacing.is_none_or(|pacing| pacing.drain(deadline));
             if paced && lanes.iter().all(|lane| lane.drain(deadline)) {
                 let histogram = host.deliver(|state| state.core.histogram().clone());
-                let outcome = ProcessOutcome { results, splits, histogram };
+                let outcome = ProcessOutcome { results, splits, histogram, savings: ledger.savings() };
                 let result = postcard::to_allocvec(&outcome).expect("plain data can be encoded");
                 ToCoordinator::Finished { result }
             } else {
@@ -173,6 +182,7 @@ struct Wire {
     shard: ShardId,
     address: String,
     lane: Arc<Lane<ToShard>>,
+    incoming: Option<Arc<Encodings>>,
     pacing: Option<Arc<Pacing<ToShard>>>,
     host: Arc<Host>,
     config: Config,
@@ -182,13 +192,19 @@ struct Wire {
 
 impl Wire {
     fn start(self) -> Result<(), TcpError> {
-        let (lane, host) = (Arc::clone(&self.lane), Arc::clone(&self.host));
-        spawn("a server's writer", move || lane.write_forever(|bytes| host.count_bytes(bytes, 0)))?;
+        let (lane, host, pacing) = (Arc::clone(&self.lane), Arc::clone(&self.host), self.pacing.clone());
+        let control = self.control.clone();
+        spawn("a server's writer", move || {
+            let error = lane.write_forever(|written| {
+                host.count_bytes(written.bytes, 0);
+                pacing.iter().filter(|_| written.saved > 0).for_each(|pacing| pacing.saved(written.saved));
+            });
+            fail(&control, &host, &error.to_string());
+        })?;
         spawn("a server's reader", move || {
             let error = self.read_forever();
             let reason = format!("the stream from {} broke: {error}", Process::Server(self.shard));
-            self.control.tell(ToCoordinator::Failed { reason: reason.clone() });
-            self.host.stop(&reason);
+            fail(&self.control, &self.host, &reason);
         })
     }
 
@@ -234,7 +250,8 @@ impl Wire {
         let address: SocketAddr = self.address.parse().map_err(unreadable)?;
         let stream = TcpStream::connect_timeout(&address, HANDSHAKE_TIMEOUT)?;
         let hello = self.child.hello(&self.job, None, self.lane.received());
-        let (received, reader) = introduce(&stream, &hello, self.config.message_bytes_max)?;
+        let (received, mut reader) = introduce(&stream, &hello, self.config.message_bytes_max)?;
+        reader.set_filters(self.incoming.as_ref().map(Encodings::incoming));
         match &self.pacing {
             Some(pacing) => pacing.attach(self.shard.index(), stream, received)?,
             None => drop(self.lane.attach(stream, received)?),
@@ -244,7 +261,7 @@ impl Wire {
 
     fn read_one(&self, reader: &mut Reader) -> Result<(), TcpError> {
         let (header, message) = reader.read()?;
-        let bytes = HEADER_BYTES as u64 + header.body_bytes();
+        let bytes = HEADER_BYTES as u64 + header.wire_bytes();
         self.host.count_bytes(0, bytes);
         if self.lane.arrive(&header, &message)? == Arrival::Next {
             let Message::ToClient(message) = &message else { return Err(TcpError::Introduction) };
@@ -261,4 +278,10 @@ impl Wire {
         }
         Ok(())
     }
+}
+
+/// Ends the job because this process cannot go on.
+fn fail(control: &ControlSender, host: &Host, reason: &str) {
+    control.tell(ToCoordinator::Failed { reason: reason.to_owned() });
+    host.stop(reason);
 }

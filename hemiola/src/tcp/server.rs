@@ -4,12 +4,14 @@ use crate::checkpoint::{Checkpoints, Directory, PART_BYTES, save_tables};
 use crate::tcp::child::{Child, ControlSender, resumed};
 use crate::tcp::connection::WireError;
 use crate::tcp::handshake::{Reader, Secret, UNINTRODUCED_MAX, fingerprint, hear, refuse, welcome};
-use crate::tcp::lane::Lane;
+use crate::tcp::lane::{Lane, Written};
 use crate::tcp::pacing::Pacing;
 use crate::tcp::{Config, TcpError, listen, say, spawn};
 use hemiola_core::checkpoint::Owner;
-use hemiola_core::codec::{Header, Message, bytes_to_client, encode_to_client};
+use hemiola_core::codec::{Header, Message, bytes_to_client, lay_out_to_client};
 use hemiola_core::coordinator::{Process, ToCoordinator};
+use hemiola_core::filter::stream::Encodings;
+use hemiola_core::filter::{Direction, FilterError};
 use hemiola_core::link::{Arrival, LinkError};
 use hemiola_core::message::ToClient;
 use hemiola_core::sabotage::Sabotage;
@@ -42,6 +44,8 @@ pub struct ShardServer {
     lanes: Vec<Arc<Lane<ToClient>>>,
     /// What decides when the lanes get something to carry, under a budget.
     pacing: Option<Pacing<ToClient>>,
+    /// What undoes the filters of clients.
+    incoming: Option<Arc<Encodings>>,
     secret: Secret,
     job: u64,
     message_bytes_max: u64,
@@ -57,6 +61,8 @@ enum Breach {
     Link { client: ClientId, source: LinkError },
     #[error("{client} broke the protocol: {source}")]
     Shard { client: ClientId, source: ShardError },
+    #[error(transparent)]
+    Filter(#[from] FilterError),
     #[error("{client} sent what only a shard sends")]
     Direction { client: ClientId },
 }
@@ -90,10 +96,14 @@ impl ShardServer {
     /// The shard `id` of a job, without any connection.
     #[must_use]
     pub fn new(id: ShardId, job: &Job, secret: Secret, config: &Config) -> Self {
-        let lane = |_| Arc::new(Lane::new(encode_to_client, None, job.budget.is_some()));
+        let shard = Shard::new(id, job, Sabotage::None);
+        let encodings = |direction| Encodings::new(job, direction, Process::Server(id), shard.ledger());
+        let outgoing = encodings(Direction::Rows);
+        let lane = |_| Arc::new(Lane::new(lay_out_to_client, outgoing.clone(), None, job.budget.is_some()));
         let lanes: Vec<Arc<Lane<ToClient>>> = job.workers_per_client.iter().map(lane).collect();
         Self {
-            shard: Mutex::new(Shard::new(id, job, Sabotage::None)),
+            incoming: encodings(Direction::Updates),
+            shard: Mutex::new(shard),
             ready: Condvar::new(),
             id,
             pacing: job.budget.map(|budget| Pacing::new(&budget, &lanes, bytes_to_client)),
@@ -115,15 +125,21 @@ impl ShardServer {
         listener: TcpListener,
         breach: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<(), TcpError> {
+        let breach = Arc::new(breach);
         for client in 0..self.lanes.len() {
-            let server = Arc::clone(self);
-            spawn("a client's writer", move || server.lanes[client].write_forever(|_| {}))?;
+            let (server, breach) = (Arc::clone(self), Arc::clone(&breach));
+            spawn("a client's writer", move || {
+                let count = |written: Written| {
+                    server.pacing.iter().filter(|_| written.saved > 0).for_each(|pacing| pacing.saved(written.saved));
+                };
+                breach(Breach::from(server.lanes[client].write_forever(count)).to_string());
+            })?;
         }
         if self.pacing.is_some() {
             let server = Arc::clone(self);
             spawn("the pacer", move || server.pace())?;
         }
-        let (server, breach) = (Arc::clone(self), Arc::new(breach));
+        let server = Arc::clone(self);
         spawn("the listener", move || {
             for stream in listener.incoming() {
                 match stream {
@@ -211,7 +227,8 @@ impl ShardServer {
         })?;
         let Process::Worker(client) = hello.process else { return Err(TcpError::Introduction) };
         let lane = self.lanes.get(client.index()).ok_or(TcpError::Introduction)?;
-        let reader = welcome(&stream, reader, lane.received(), self.message_bytes_max)?;
+        let mut reader = welcome(&stream, reader, lane.received(), self.message_bytes_max)?;
+        reader.set_filters(self.incoming.as_ref().map(Encodings::incoming));
         match &self.pacing {
             Some(pacing) => pacing.attach(client.index(), stream, hello.received)?,
             None => drop(lane.attach(stream, hello.received)?),
