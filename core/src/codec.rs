@@ -128,6 +128,8 @@ const HALF_F16: u8 = 5;
 const HALF_BF16: u8 = 6;
 /// Added to the form of dense rows that have a version each, in the place of offsets.
 const VERSIONED: u8 = 0x80;
+/// Where a letter is about no table.
+const NO_TABLE: u32 = u32::MAX;
 
 impl Message {
     /// The message as it will be written, with its number and the acknowledgement that rides on it.
@@ -321,6 +323,7 @@ impl<'a> Plain<'a> {
         let head = Header {
             form,
             width,
+            table: letter.table.map_or(NO_TABLE, |table| table.0),
             clock: letter.from.code(),
             worker: letter.to.code(),
             through: letter.head.len() as u64,
@@ -403,7 +406,8 @@ impl Header {
 
     /// The table whose encoding filters such messages pass.
     pub(crate) fn filtered_table(&self) -> Option<usize> {
-        matches!(self.kind, GET | INC | ROWS).then_some(self.table as usize)
+        let of_table = matches!(self.kind, GET | INC | ROWS | TASK_TO_SHARD | TASK_TO_CLIENT);
+        (of_table && self.table != NO_TABLE).then_some(self.table as usize)
     }
 
     /// How many bytes follow the header on the wire.
@@ -533,6 +537,7 @@ impl Header {
         Ok(Letter {
             from: node(self.clock)?,
             to: node(self.worker)?,
+            table: (self.table != NO_TABLE).then_some(TableId(self.table)),
             head: part(after_values, head)?,
             keys: self.rows(keys)?,
             values: if entry == 0 { None } else { Some(self.rows_and_values(keys, values)?.2) },
@@ -658,8 +663,15 @@ mod tests {
                     let bytes = |count: u64| vec![7u8; count as usize].into();
                     let values =
                         Some(values).filter(|values| matches!(values, Values::Dense { .. } | Values::Half { .. }));
-                    let letter =
-                        Letter { from, to, head: bytes(through % 50), keys: rows, values, payload: bytes(through % 7) };
+                    let letter = Letter {
+                        from,
+                        to,
+                        table: Some(table).filter(|table| table.0 % 2 == 0),
+                        head: bytes(through % 50),
+                        keys: rows,
+                        values,
+                        payload: bytes(through % 7),
+                    };
                     if kind == 8 {
                         Message::ToShard(ToShard::Task(letter))
                     } else {

@@ -52,6 +52,7 @@ use crate::deployment::{Deployment, Outcome, run_any};
 use crate::error::Error;
 use crate::worker::Worker;
 use hemiola_core::TableSchema;
+use hemiola_core::filter::Filter;
 use hemiola_core::row::RowKind;
 use hemiola_core::shard::tasks::panic_message;
 use hemiola_core::task::service::Tenant;
@@ -126,8 +127,12 @@ fn tenants(deployment: &Deployment, jobs: &[Job<'_>]) -> Result<Vec<Tenant>, Tas
     for job in jobs {
         let refusal = job.tables.iter().find_map(|table| {
             let name = table.name.clone();
+            let selects = table.filters.updates.iter().chain(&table.filters.rows).find_map(|filter| match filter {
+                Filter::Selection(filter) => Some(filter.name().to_owned()),
+                Filter::Encoding(_) => None,
+            });
             match (&table.kind, &table.procedure) {
-                (RowKind::Dense { .. }, None) => None,
+                (RowKind::Dense { .. }, None) => selects.map(|filter| TaskError::Selection { table: name, filter }),
                 (RowKind::Dense { .. }, Some(_)) => Some(TaskError::Procedure { table: name }),
                 (kind, _) => Some(TaskError::NotDense { table: name, kind: format!("{kind:?}") }),
             }

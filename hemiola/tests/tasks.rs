@@ -4,9 +4,11 @@
 //! case the suite starts itself with its name. Functions note what they do in a file that all processes append to, so
 //! that its lines are in the order in which things happened.
 
+use hemiola::filter::list;
 use hemiola::tasks::{self, Delay, Graph, Group, Handle, Iterations, Job, Keys, Node, NodeId, Server, Task};
 use hemiola::{
-    Deployment, Error, Placement, Precision, RowKind, ShardId, TableId, TableSchema, Values, WorkerId, sim, tcp,
+    Deployment, Error, Filters, Placement, Precision, RowKind, ShardId, TableId, TableSchema, Values, WorkerId, sim,
+    tcp,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -116,9 +118,14 @@ fn idle(node: &mut Node<'_, ()>) -> Result<(), Error> {
     node.serve(&mut (), &[])
 }
 
+/// Filters that must make no difference to what a task carries.
+fn encoded() -> Filters {
+    list::parse("key-cache,zstd", 0).expect("a list of filters")
+}
+
 /// A table of which every server has some rows.
 fn table(rows: u64) -> TableSchema {
-    TableSchema { chunk_rows: Some(2), ..TableSchema::dense("t", rows, 1) }
+    TableSchema { chunk_rows: Some(2), filters: encoded(), ..TableSchema::dense("t", rows, 1) }
 }
 
 fn failure(deployment: &Deployment, job: Job<'_>) -> String {
@@ -166,7 +173,7 @@ fn pushes_and_pulls_reach_their_keys(deployment: &Deployment) {
     let dense = |name: &str| TableSchema { chunk_rows: Some(3), ..TableSchema::dense(name, 50, 3) };
     let tables = vec![
         dense("range"),
-        TableSchema { placement: Placement::Hash, ..dense("hash") },
+        TableSchema { placement: Placement::Hash, filters: encoded(), ..dense("hash") },
         TableSchema { precision: Precision::F16, ..dense("half") },
         TableSchema::keyed("endless", RowKind::Dense { width: 3 }),
     ];
@@ -364,6 +371,10 @@ fn tasks_that_cannot_be_are_refused_with_their_reason(deployment: &Deployment) {
     };
     if !matches!(deployment, Deployment::Tcp(_)) {
         let counts = TableSchema::keyed("c", RowKind::Counts);
+        let sieved = TableSchema { filters: list::parse("significant:0.1", 0).expect("a list"), ..table(8) };
+        let expected =
+            "table 't': tasks carry all of what they push and pull, so its filter 'significant' cannot select";
+        assert_eq!(sentence(Job { tables: vec![sieved], ..good() }), expected);
         let expected = "table 'c': tasks push and pull dense rows, and this table's are Counts";
         assert_eq!(sentence(Job { tables: vec![counts], ..good() }), expected);
         assert_eq!(sentence(Job { workers: 0, ..good() }), "job 'job' needs at least one worker");
@@ -374,7 +385,7 @@ fn tasks_that_cannot_be_are_refused_with_their_reason(deployment: &Deployment) {
 }
 
 fn a_wait_that_takes_too_long_says_for_what(deployment: &Deployment) {
-    let timeout = Duration::from_secs(1);
+    let timeout = Duration::from_secs(2);
     let deployment = match deployment.clone() {
         Deployment::Threads { workers, .. } => Deployment::Threads { workers, timeout },
         Deployment::Tcp(config) => Deployment::Tcp(tcp::Config { timeout, ..config }),

@@ -64,6 +64,16 @@ enum Act {
     Call { name: String, argument: Array<u8> },
 }
 
+impl Act {
+    fn table(&self) -> Option<TableId> {
+        match self {
+            Self::Push { table, .. } | Self::Keep { table, .. } | Self::Pull { table, .. } => Some(*table),
+            Self::PushPull { table, .. } => Some(*table),
+            Self::Call { .. } => None,
+        }
+    }
+}
+
 /// What an act gave: rows, or bytes of a function's making.
 type Outcome = Result<(Option<Values>, Vec<u8>), String>;
 
@@ -168,7 +178,7 @@ impl Shard {
                     tasks.callee.returned(id);
                     let head = Head::Done { number, waited_seconds: 0.0, ran_seconds: 0.0 };
                     let letter = Letter::new(Node::Server(self.id), id.caller, &head);
-                    Letter { values, payload: bytes.into(), ..letter }
+                    Letter { table: asked.act.table(), values, payload: bytes.into(), ..letter }
                 }
                 Err(reason) => Letter::new(Node::Server(self.id), id.caller, &Head::Failed { number, reason }),
             };

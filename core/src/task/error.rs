@@ -25,6 +25,8 @@ pub enum TaskError {
     NotDense { table: String, kind: String },
     #[error("table '{table}': a function of the servers does for tasks what a stored procedure does, so use one")]
     Procedure { table: String },
+    #[error("table '{table}': tasks carry all of what they push and pull, so its filter '{filter}' cannot select")]
+    Selection { table: String, filter: String },
     #[error("the function '{name}' cannot be called on {node}: it is not a worker of this job, nor a server")]
     NotACallee { name: String, node: Node },
     #[error("{node} has issued a task with stamp {stamp} before")]

@@ -198,6 +198,9 @@ impl Ledger {
         if let Some(Part { keys: Keys::List(keys), .. }) = part {
             letter.keys = keys.clone();
         }
+        if let Call::Push { table, .. } | Call::Pull { table, .. } | Call::PushPull { table, .. } = call {
+            letter.table = self.service.table(self.job, *table).map(|(table, _)| table);
+        }
         match (call, part) {
             (Call::Push { table, values, keep, .. }, Some(part)) => {
                 let values = cut(values, &part.places);

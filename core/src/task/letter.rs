@@ -19,6 +19,8 @@ pub struct Letter {
     pub to: Node,
     /// A [`Head`], encoded.
     pub head: Array<u8>,
+    /// The table, among those of all jobs, whose rows it carries or asks for; its encoding filters are the letter's.
+    pub table: Option<TableId>,
     /// The keys of a push or a pull, unless they are a range.
     pub keys: Array<u64>,
     /// The dense rows of a push or of a reply to a pull.
@@ -114,7 +116,15 @@ impl Letter {
     #[must_use]
     pub fn new(from: Node, to: Node, head: &Head) -> Self {
         let head = postcard::to_allocvec(head).expect("plain data can be encoded");
-        Self { from, to, head: head.into(), keys: Vec::new().into(), values: None, payload: Vec::new().into() }
+        Self {
+            from,
+            to,
+            head: head.into(),
+            table: None,
+            keys: Vec::new().into(),
+            values: None,
+            payload: Vec::new().into(),
+        }
     }
 
     /// What it says, if that can be read.
