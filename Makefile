@@ -44,7 +44,7 @@ soak: ## 50 jobs killed at random moments that go on from their checkpoints (SEE
 bench: build ## speed beside other programs, and what parts cost (NAME=mf|lda|mlr|l1lr|processes|wire|tasks|budget|checkpoints for one)
 	./bench/run $(NAME)
 
-fuzz: ## any bytes into a decoder for a minute (NAME=frame|ratings|corpus|examples|model; needs a nightly toolchain)
+fuzz: ## any bytes into a decoder for a minute (NAME=frame|ratings|corpus|labelled|model; needs a nightly toolchain)
 	$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz@0.13.2
 	$(CARGO) +nightly fuzz run $(or $(NAME),frame) -- -max_total_time=60
 
