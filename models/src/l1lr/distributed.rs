@@ -93,7 +93,8 @@ pub fn train(
         progress.push(Progress { pass: at(3) as u32, seconds: seen.seconds, objective, nonzeros: at(2) as usize });
         observe(&progress[progress.len() - 1]);
     };
-    let outcome = tasks::run_observed(deployment, &[job], &mut observer)?;
+    let mut outcome = tasks::run_observed(deployment, &[job], &mut observer)?;
+    outcome.splits.truncate(deployment.workers() as usize);
     let result = outcome.results.first().map_or_else(Vec::new, |bytes| unpack(bytes));
     let [passes, converged, loss, cost, violation, pushed, skipped, ref weights @ ..] = result[..] else {
         return Err(Error::program("the scheduler returned too little"));
