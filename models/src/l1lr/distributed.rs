@@ -155,7 +155,6 @@ impl<'a> Plan<'a> {
                 }
                 row[1] = slope as f32;
             })?;
-            server.work(keys.len() as u64);
             if last == 1.0 {
                 let keys = server.keys(WEIGHTS, 0..rows)?;
                 server.edit(WEIGHTS, &keys, |place, row| {
