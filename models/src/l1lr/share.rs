@@ -198,4 +198,24 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn when_all_others_may_move_the_bounds_hold_for_all_blocks_together() {
+        let examples = examples(80, 8, 5);
+        let mut share = Share::new(&examples, 0..80, 1).with_bias();
+        share.change(&(0..9).map(|feature| (feature, 0.5 - f64::from(feature) * 0.1)).collect::<Vec<_>>());
+        let slopes: Vec<Slope> =
+            [&[0, 1, 2][..], &[3, 4, 5], &[6, 7, 8]].iter().flat_map(|block| share.slopes(block, 1.0)).collect();
+        for step in [0.01, 0.3, 2.0] {
+            for signs in 0..512u32 {
+                let changes: Vec<(u32, f64)> =
+                    (0..9).map(|feature| (feature, if signs >> feature & 1 == 0 { step } else { -step })).collect();
+                let terms = changes.iter().zip(&slopes);
+                let model: f64 = terms.map(|((_, d), slope)| slope.slope * d + slope.bound / 2.0 * d * d).sum();
+                let mut moved = share.clone();
+                moved.change(&changes);
+                assert!(moved.loss() - share.loss() <= model + 1e-9, "step {step}, signs {signs:b}");
+            }
+        }
+    }
 }
