@@ -1,11 +1,13 @@
-//! How long one thread of this machine takes for one rating or one word, for the simulator's virtual time.
+//! How long one thread of this machine takes for one rating, one word or one feature of an example, for the simulator's virtual time.
 
 use crate::numbers;
 use anyhow::Result;
 use clap::Args;
 use hemiola::Deployment;
 use hemiola_models::corpus::Corpus;
+use hemiola_models::examples::Examples;
 use hemiola_models::generate::{Synthetic, generate};
+use hemiola_models::l1lr::share::Share;
 use hemiola_models::lda;
 use hemiola_models::mf::blocks::arrange;
 use hemiola_models::mf::kernel::{Step, sgd_block};
@@ -85,4 +87,24 @@ pub(crate) fn seconds_per_word(config: &lda::train::Config, corpus: &Corpus) -> 
     let starts = [0.0].into_iter().chain(ends.clone());
     let best = ends.zip(starts).map(|(end, start)| end - start).fold(f64::INFINITY, f64::min);
     Ok(best / some.tokens() as f64)
+}
+
+/// How many features of examples are enough to measure with.
+const ENTRIES: usize = 400_000;
+
+/// Seconds of one thread for one feature of one example, whose slope is computed or whose change is taken notice of.
+pub(crate) fn seconds_per_entry(examples: &Examples) -> f64 {
+    let rows = examples.len().min(1 + ENTRIES * examples.len() / examples.entries().max(1));
+    let mut share = Share::new(examples, 0..rows, 1);
+    let features = share.features().to_vec();
+    let changes: Vec<(u32, f64)> = features.iter().map(|&feature| (feature, 1e-3)).collect();
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        let slopes = share.slopes(&features, 0.0);
+        share.change(&changes);
+        best = best.min(began.elapsed().as_secs_f64());
+        std::hint::black_box(slopes);
+    }
+    best / (2 * share.entries(&features)).max(1) as f64
 }

@@ -3,7 +3,7 @@
 use crate::failure::usage;
 use crate::{budget, filters, numbers};
 use clap::Args;
-use hemiola::{Consistency, Deployment, tcp};
+use hemiola::{Budget, Consistency, Deployment, tcp};
 use serde_json::{Value, json};
 
 /// Where a job runs.
@@ -11,6 +11,20 @@ use serde_json::{Value, json};
 #[command(next_help_heading = "Where it runs")]
 #[group(id = "deployment_options")]
 pub(crate) struct Options {
+    #[command(flatten)]
+    machines: Machines,
+    /// What every process may send, such as 200mbit, with --processes; what is left of it goes to early updates
+    #[arg(long, value_name = "RATE", value_parser = numbers::budget)]
+    bandwidth: Option<f64>,
+    /// Which updates go first before a clock ends, with --bandwidth [default: relative]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    priority: Option<budget::First>,
+}
+
+/// How many threads and processes there are.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Where it runs")]
+pub(crate) struct Machines {
     /// Threads that train, in each process [default: all cores]
     #[arg(long, value_name = "N", value_parser = numbers::team, allow_negative_numbers = true)]
     workers: Option<u32>,
@@ -20,12 +34,6 @@ pub(crate) struct Options {
     /// Server processes that hold the model, with --processes [default: 1]
     #[arg(long, value_name = "S", value_parser = numbers::team, requires = "processes", allow_negative_numbers = true)]
     servers: Option<u32>,
-    /// What every process may send, such as 200mbit, with --processes; what is left of it goes to early updates
-    #[arg(long, value_name = "RATE", value_parser = numbers::budget)]
-    bandwidth: Option<f64>,
-    /// Which updates go first before a clock ends, with --bandwidth [default: relative]
-    #[arg(long, value_enum, value_name = "ORDER")]
-    priority: Option<budget::First>,
     /// What shortens messages, such as key-cache,zstd, with --processes: key-cache, then lz4 or zstd; with updates/ or
     /// rows/ before a name for one direction alone
     #[arg(long, value_name = "LIST", value_parser = filters::parse)]
@@ -47,8 +55,7 @@ impl Options {
     /// If an option makes no difference there.
     pub(crate) fn meaning(&self, consistency: Consistency) -> anyhow::Result<Meaning> {
         let budget = budget::meaning("--bandwidth", self.bandwidth, self.priority)?;
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        let Some(processes) = self.processes else {
+        if self.machines.processes.is_none() {
             if matches!(consistency, Consistency::Vap { .. }) {
                 return Err(usage(
                     "--consistency vap needs --processes: the threads of one process have no updates in transit",
@@ -57,6 +64,19 @@ impl Options {
             if budget.is_some() {
                 return Err(usage("--bandwidth needs --processes: the threads of one process send nothing"));
             }
+        }
+        self.machines.meaning(budget)
+    }
+}
+
+impl Machines {
+    /// Where that is, with a budget for what processes send.
+    ///
+    /// # Errors
+    /// If an option makes no difference there.
+    pub(crate) fn meaning(&self, budget: Option<Budget>) -> anyhow::Result<Meaning> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let Some(processes) = self.processes else {
             if self.filters.is_some() {
                 return Err(usage("--filters needs --processes: nothing travels between the threads of one process"));
             }

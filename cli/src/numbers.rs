@@ -1,6 +1,7 @@
 //! How numbers are read from options, with messages that say which numbers would be right.
 
 use hemiola::BYTES_PER_SECOND_MIN;
+use hemiola::tasks::Delay;
 use std::fmt;
 
 /// A whole number of 1 or more.
@@ -73,9 +74,10 @@ pub(crate) fn precise(text: &str) -> Result<f64, Unexpected> {
     text.parse().ok().filter(positive).ok_or(Unexpected("a number above 0"))
 }
 
-/// How many blocks may be missed; each costs a copy of what is known of every example.
-pub(crate) fn delay(text: &str) -> Result<u32, Unexpected> {
-    text.parse().ok().filter(|delay| *delay <= 64).ok_or(Unexpected("a whole number between 0 and 64"))
+/// How many blocks may be missed; on threads each costs a copy of what is known of every example.
+pub(crate) fn delay(text: &str) -> Result<Delay, Unexpected> {
+    let delay = text.parse().ok().filter(|delay| !matches!(delay, Delay::Bounded(65..)));
+    delay.ok_or(Unexpected("'sequential', 'eventual', 'auto', or a whole number between 0 and 64"))
 }
 
 /// How many bits the number of a hashed feature has.

@@ -77,7 +77,10 @@ pub(crate) fn tell(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
     let part =
         |(differential, reads): (i64, u64)| format!("{:.0} % at {differential}", 100.0 * reads as f64 / total as f64);
     let parts: Vec<String> = outcome.histogram.iter().map(part).collect();
-    writeln!(out, "staleness      {} of reads", parts.join(", "))?;
+    // Pulls of tasks are no reads within a bound of clocks.
+    if total > 0 {
+        writeln!(out, "staleness      {} of reads", parts.join(", "))?;
+    }
     filters::tell(out, &outcome.savings)
 }
 

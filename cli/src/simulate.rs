@@ -1,14 +1,17 @@
 //! `hemiola simulate`: what a job would do on a cluster, in virtual time.
 
+use crate::failure::usage;
 use crate::plot::{self, Panel};
 use crate::progress::{Observed, Progress, Work, say, span};
 use crate::report::{self, Report};
-use crate::train::{lda, mf};
+use crate::train::{l1lr, lda, mf};
 use crate::{budget, calibrate, filters, numbers, outputs};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use hemiola::sim::{self, Hazard, Servers, Straggler};
 use hemiola::{Deployment, Outcome};
+use hemiola_models::l1lr::distributed;
+use hemiola_models::l1lr::model::L1lrModel;
 use hemiola_models::mf::train::Arranged;
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
@@ -20,6 +23,7 @@ Examples:
   hemiola simulate mf ratings.csv --nodes 64 --bandwidth 200mbit --consistency ssp --staleness 4 --epochs 5
   hemiola simulate mf ratings.csv --nodes 8 --straggler 3:2.5 --epochs 5 --plot cluster.svg
   hemiola simulate lda docword.nips.txt.gz --nodes 16 --topics 100 --epochs 20
+  hemiola simulate l1lr clicks.svm --nodes 100 --lambda 1e-4 --delay 8 --straggler 3:2.5
 
 Workers run for real; only the network and the passing of time are simulated. One seed gives one outcome.";
 
@@ -38,6 +42,9 @@ enum Model {
     /// Say what finding the topics of documents would do on a cluster
     #[command(after_help = EXAMPLES)]
     Lda(Box<Simulation<lda::Problem>>),
+    /// Say what telling two classes apart by few features would do on a cluster
+    #[command(after_help = EXAMPLES)]
+    L1lr(Box<Simulation<l1lr::Problem>>),
 }
 
 #[derive(Args)]
@@ -101,7 +108,7 @@ struct Cluster {
     /// How often a worker stands still and for how long, such as 0.5:20ms for every other second
     #[arg(long, value_name = "PER_SECOND:TIME", value_parser = numbers::hazard)]
     pauses: Option<(f64, f64)>,
-    /// How long a worker takes for a rating or a word, such as 20ns [default: measured on this machine]
+    /// How long a worker takes for a rating, a word or a feature of an example, such as 20ns [default: measured on this machine]
     #[arg(long, value_name = "TIME", value_parser = numbers::time)]
     time_per_unit: Option<f64>,
 }
@@ -138,6 +145,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.model {
         Model::Mf(simulation) => simulate_mf(simulation),
         Model::Lda(simulation) => simulate_lda(simulation),
+        Model::L1lr(simulation) => simulate_l1lr(simulation),
     }
 }
 
@@ -171,6 +179,32 @@ fn simulate_lda(simulation: &Simulation<lda::Problem>) -> Result<()> {
         .observe(|deployment, observe| Ok(hemiola_models::lda::train::train(&config, deployment, &corpus, observe)?))?;
     let panel = lda::likelihood_panel(&trained.epochs, "virtual seconds", |epoch| epoch.seconds);
     course.end(report, &trained.outcome, trained.epochs.last(), ("Simulated topic model", panel))
+}
+
+fn simulate_l1lr(simulation: &Simulation<l1lr::Problem>) -> Result<()> {
+    let Simulation { problem, cluster, outputs } = simulation;
+    let config = problem.tasks()?;
+    for (option, given) in [("--budget", cluster.budget.is_some()), ("--priority", cluster.priority.is_some())] {
+        if given {
+            return Err(usage(format!(
+                "{option} has no effect on l1lr, whose workers send nothing early; leave it out"
+            )));
+        }
+    }
+    outputs.check(&problem.inputs()?)?;
+    let (examples, test) = problem.read()?;
+    let simulated = cluster.config(config.seed, || Ok(calibrate::seconds_per_entry(&examples)))?;
+    let work = Work { units: ("values", examples.entries()), epochs: config.stopping.passes, may_stop_early: true };
+    let description = problem.description(&l1lr::Way::Tasks(config.clone()));
+    let course = Course { cluster, outputs, simulated, description, work };
+    let (trained, report) =
+        course.observe(|deployment, observe| Ok(distributed::train(&examples, &config, deployment, observe)?))?;
+    if let Some(test) = &test {
+        let model = L1lrModel::new(&examples, &trained.fit, Value::Null, Value::Null);
+        writeln!(stdout().lock(), "held out       loss {:.4}", model.evaluate(test).loss)?;
+    }
+    let panel = l1lr::pass_panel(&trained.progress, "virtual seconds", |pass| pass.seconds);
+    course.end(report, &trained.outcome, trained.progress.last(), ("Simulated logistic regression", panel))
 }
 
 /// A simulation of any model: how it is shown, reported, drawn and told of.
@@ -227,7 +261,9 @@ impl Course<'_> {
     ) -> Result<()> {
         report.line("summary", &report::summary(outcome))?;
         if let Some(path) = &self.outputs.plot {
-            plot::write(path, title, &[panel, plot::staleness_panel(&outcome.histogram)])?;
+            let reads = outcome.histogram.iter().next().is_some();
+            let staleness = reads.then(|| plot::staleness_panel(&outcome.histogram));
+            plot::write(path, title, &[panel].into_iter().chain(staleness).collect::<Vec<_>>())?;
         }
         let mut out = stdout().lock();
         if let Some(last) = last {

@@ -2,7 +2,7 @@
 
 mod held_out;
 pub(crate) mod job;
-mod l1lr;
+pub(crate) mod l1lr;
 pub(crate) mod lda;
 pub(crate) mod mf;
 mod mlr;

@@ -103,3 +103,41 @@ fn clicks_with_hashed_features_are_learnt() {
     let description = std::fs::read_to_string(path.join("day.model/model.json")).unwrap();
     assert!(description.contains("\"hashed_bits\": 12"), "{description}");
 }
+
+#[test]
+fn processes_and_a_simulated_cluster_fit_it_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(path.join("clicks.svm"), clicks()).unwrap();
+    let common = "train l1lr clicks.svm --lambda 0.01 --blocks 5 --workers 1 --out";
+    let said = hemiola(
+        path,
+        &format!("{common} two.model --processes 2 --delay sequential --report run.jsonl --plot run.svg"),
+    );
+    assert!(said.contains("% of keys filtered") && said.contains("worker 1 ") && !said.contains("worker 2 "), "{said}");
+    let report = std::fs::read_to_string(path.join("run.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> = report.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let summary = lines.last().unwrap();
+    assert_eq!(lines[0]["config"]["delay"], "sequential");
+    assert!(summary["bytes_sent"].as_u64().unwrap() > 0 && summary["keys"]["pushed"].as_u64().unwrap() > 0, "{report}");
+    assert!(lines.iter().filter(|line| line["event"] == "evaluation").count() > 3, "{report}");
+
+    hemiola(path, &format!("{common} other.model --processes 2 --servers 2 --delay sequential --quiet"));
+    let weights = |model: &str| std::fs::read(path.join(model).join("weights.safetensors")).unwrap();
+    assert!(weights("two.model") == weights("other.model"), "the same bits with any number of servers");
+    hemiola(path, &format!("{common} delayed.model --processes 2 --delay 3 --quiet"));
+    hemiola(path, &format!("{common} threads.model --quiet"));
+    let loss = |model: &str| {
+        let judged = hemiola(path, &format!("eval {model} clicks.svm --json"));
+        serde_json::from_str::<serde_json::Value>(&judged).unwrap()["loss"].as_f64().unwrap()
+    };
+    for model in ["two.model", "delayed.model"] {
+        assert!((loss(model) - loss("threads.model")).abs() < 1e-3, "{model}");
+    }
+
+    let simulated = "simulate l1lr clicks.svm --lambda 0.01 --nodes 3 --straggler 1:3 --time-per-unit 1us --delay 2";
+    let said = hemiola(path, &format!("{simulated} --report sim.jsonl --plot sim.svg"));
+    assert!(said.contains("virtual time") && said.contains("held out"), "{said}");
+    assert_eq!(said, hemiola(path, &format!("{simulated} --quiet")), "one seed, one outcome");
+    assert!(std::fs::read_to_string(path.join("sim.svg")).unwrap().contains("virtual seconds"));
+}

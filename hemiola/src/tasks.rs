@@ -48,7 +48,7 @@ pub use hemiola_core::task::{TaskError, TaskFailure};
 pub use iterations::Iterations;
 pub use node::{Function, Node};
 
-use crate::deployment::{Deployment, Outcome, run_any};
+use crate::deployment::{Deployment, Observer, Outcome, run_any};
 use crate::error::Error;
 use crate::worker::Worker;
 use hemiola_core::TableSchema;
@@ -87,6 +87,14 @@ pub type SchedulerProgram<'a> = dyn Fn(&mut Node<'_, ()>) -> Result<Vec<u8>, Err
 /// # Errors
 /// The first failure of any job.
 pub fn run(deployment: &Deployment, jobs: &[Job<'_>]) -> Result<Outcome, Error> {
+    run_observed(deployment, jobs, &mut |_| {})
+}
+
+/// The same, and shows `observer` what workers and schedulers report.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_observed(deployment: &Deployment, jobs: &[Job<'_>], observer: &mut Observer<'_>) -> Result<Outcome, Error> {
     let tenants = tenants(deployment, jobs)?;
     let named = |job: &Job<'_>, table: &TableSchema| match jobs.len() {
         1 => table.clone(),
@@ -115,7 +123,7 @@ pub fn run(deployment: &Deployment, jobs: &[Job<'_>]) -> Result<Outcome, Error> 
         (jobs[job].worker)(&mut Node::new(worker, id, tenants[job].workers.clone()))?;
         Ok(Vec::new())
     };
-    let mut outcome = run_any(deployment, &tables, &tenants, None, &program, &mut |_| {})?;
+    let mut outcome = run_any(deployment, &tables, &tenants, None, &program, observer)?;
     outcome.results.drain(..workers as usize);
     Ok(outcome)
 }

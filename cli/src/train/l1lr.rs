@@ -6,11 +6,13 @@ use crate::classify::ExampleOptions;
 use crate::failure::usage;
 use crate::plot::{self, Curve, Panel};
 use crate::progress::{Observed, Work, span};
-use crate::{deploy, interrupt, numbers, outputs};
+use crate::{deploy, interrupt, numbers, outputs, report};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use hemiola::Deployment;
+use hemiola::tasks::Delay;
+use hemiola::{Deployment, Outcome};
 use hemiola_models::examples::{Examples, Options};
+use hemiola_models::l1lr::distributed;
 use hemiola_models::l1lr::model::{Evaluation, L1lrModel};
 use hemiola_models::l1lr::path::{lambda_max, lambdas};
 use hemiola_models::l1lr::prox::Penalty;
@@ -18,7 +20,7 @@ use hemiola_models::l1lr::solver::{Config, Fit, Progress, Solver};
 use hemiola_models::l1lr::stopping::Stopping;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::io::{Write, stdout};
+use std::io::{self, Write, stdout};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -26,9 +28,16 @@ Examples:
   hemiola train l1lr clicks.svm                     a penalty that held-out examples like best
   hemiola train l1lr clicks.svm --lambda 1e-5 --weights weights.txt
   hemiola train l1lr day_0.tsv.gz --test day_1.tsv.gz --bits 22
+  hemiola train l1lr clicks.svm --lambda 1e-5 --processes 4 --servers 2 --delay 8
 
 DATA is libsvm, columns with a header or without, or Criteo's, with labels of two
-classes. Files may be compressed by gzip, and '-' is standard input.";
+classes. Files may be compressed by gzip, and '-' is standard input.
+
+Delay:
+  sequential  a block is worked on when the one before is done; one seed, one model
+  N           a block may miss what the N before it change
+  eventual    no block of a pass waits for another, with --processes
+  auto        N follows how long workers wait, with --processes";
 
 /// Learn to tell two classes apart by few features, by logistic regression with an L1 penalty.
 ///
@@ -37,6 +46,20 @@ classes. Files may be compressed by gzip, and '-' is standard input.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    problem: Problem,
+    #[command(flatten)]
+    machines: deploy::Machines,
+    #[command(flatten)]
+    outputs: Outputs,
+    /// Write the weights as lines of feature and weight, with 'bias' as the first feature
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    weights: Option<PathBuf>,
+}
+
+/// What to train on and how, wherever that happens.
+#[derive(Args)]
+pub(crate) struct Problem {
     /// Files of labelled examples
     #[arg(required = true, value_name = "DATA")]
     data: Vec<PathBuf>,
@@ -49,15 +72,6 @@ pub(crate) struct Arguments {
     held_out: HeldOut,
     #[command(flatten)]
     training: TrainingOptions,
-    /// Threads that train [default: all cores, as far as there is work for them]
-    #[arg(long, value_name = "N", value_parser = numbers::team, help_heading = "Where it runs",
-        allow_negative_numbers = true)]
-    workers: Option<u32>,
-    #[command(flatten)]
-    outputs: Outputs,
-    /// Write the weights as lines of feature and weight, with 'bias' as the first feature
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    weights: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -89,9 +103,9 @@ struct TrainingOptions {
     /// Into how many blocks features are cut [default: as many as are worth it]
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     blocks: Option<u32>,
-    /// How many of the blocks before it a block may miss [default: one less than threads at work]
-    #[arg(long, value_name = "BLOCKS", value_parser = numbers::delay, allow_negative_numbers = true)]
-    delay: Option<u32>,
+    /// How many of the blocks before it a block may miss, as below [default: one less than threads at work, or 4]
+    #[arg(long, value_name = "DELAY", value_parser = numbers::delay, allow_negative_numbers = true)]
+    delay: Option<Delay>,
     /// Fixes everything that is drawn at random
     #[arg(long, value_parser = numbers::seed, default_value = "1", allow_negative_numbers = true)]
     seed: u64,
@@ -103,34 +117,80 @@ const PATH_END: f64 = 1e-4;
 /// The path ends when the held-out loss has not fallen for so many values of lambda.
 const PATIENCE: usize = 3;
 
+/// The delay on several processes or nodes, where none is given.
+const DELAY: Delay = Delay::Bounded(4);
+
 /// Trains as the command line says.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.training.lambda.is_none() && arguments.held_out.no_holdout {
+    let place = arguments.machines.meaning(None)?;
+    let training = &arguments.problem.training;
+    let apart = matches!(place.deployment, Deployment::Tcp(_));
+    let way = if apart { Way::Tasks(training.tasks()?) } else { Way::Threads(training.config()?) };
+    if arguments.problem.training.lambda.is_none() && arguments.problem.held_out.no_holdout {
         return Err(usage(
             "without held-out examples no lambda can be chosen; give --lambda, or leave out --no-holdout",
         ));
     }
-    let config = arguments.training.config();
-    let job = arguments.job(&config);
-    let inputs = arguments.inputs()?;
-    job.check(&inputs)?;
-    if let Some(path) = &arguments.weights {
-        let mut others = inputs.clone();
-        others.push(("--out", &job.out));
-        others.extend(job.report.iter().map(|path| ("--report", path.as_path())));
-        others.extend(job.plot.iter().map(|path| ("--plot", path.as_path())));
-        outputs::check_distinct(&others, &[("--weights", path)])?;
-        outputs::check_writable(path)?;
+    let job = Job::new(place, &arguments.outputs, &arguments.problem.data[0], arguments.problem.description(&way));
+    if !deploy::is_child() {
+        arguments.check(&job)?;
+        interrupt::install()?;
     }
-    interrupt::install()?;
-    let (examples, test) = arguments.read()?;
-    arguments.train(&job, &config, &examples, test.as_ref())
+    let (examples, test) = arguments.problem.read()?;
+    arguments.train(&job, &way, &examples, test.as_ref())
+}
+
+/// Where the weights are fitted.
+pub(crate) enum Way {
+    /// On the threads of this process.
+    Threads(Config),
+    /// On several processes or nodes.
+    Tasks(distributed::Config),
 }
 
 impl TrainingOptions {
-    fn config(&self) -> Config {
-        let stopping = Stopping { tolerance: self.tolerance, passes: self.passes, ..Stopping::default() };
-        Config { bias: !self.no_bias, blocks: self.blocks, delay: self.delay, stopping, seed: self.seed }
+    fn stopping(&self) -> Stopping {
+        Stopping { tolerance: self.tolerance, passes: self.passes, ..Stopping::default() }
+    }
+
+    fn config(&self) -> Result<Config> {
+        let delay = match &self.delay {
+            None => None,
+            Some(Delay::Sequential) => Some(0),
+            Some(Delay::Bounded(blocks)) => Some(*blocks as u32),
+            Some(delay) => {
+                return Err(usage(format!(
+                    "--delay {delay} needs --processes: on the threads of one process it is a number of blocks"
+                )));
+            }
+        };
+        Ok(Config { bias: !self.no_bias, blocks: self.blocks, delay, stopping: self.stopping(), seed: self.seed })
+    }
+
+    /// How to train on several processes or nodes.
+    ///
+    /// # Errors
+    /// If several values of lambda are to be tried.
+    pub(crate) fn tasks(&self) -> Result<distributed::Config> {
+        let Some(lambda) = self.lambda else {
+            return Err(usage(
+                "without --lambda its values are tried one after the other, which several processes cannot do; \
+                 give --lambda",
+            ));
+        };
+        if self.path.is_some() {
+            return Err(usage(
+                "--path has no effect on several processes or nodes, which fit one lambda; leave it out",
+            ));
+        }
+        Ok(distributed::Config {
+            penalty: self.penalty(lambda),
+            bias: !self.no_bias,
+            blocks: self.blocks,
+            delay: self.delay.clone().unwrap_or(DELAY),
+            stopping: self.stopping(),
+            seed: self.seed,
+        })
     }
 
     /// The values of lambda to fit, one after the other.
@@ -150,26 +210,34 @@ impl TrainingOptions {
     }
 }
 
-impl Arguments {
-    fn job(&self, config: &Config) -> Job {
-        let workers =
-            self.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u32));
-        let description = json!({ "kind": "threads", "workers": workers });
-        let place = deploy::Meaning { deployment: Deployment::threads(workers), workers, description };
-        let description = json!({ "model": "l1lr", "data": self.data,
-            "held_out": self.held_out.description(Some(USUAL)), "config": self.described(config) });
-        Job::new(place, &self.outputs, &self.data[0], description)
+impl Problem {
+    /// What the report says first.
+    pub(crate) fn description(&self, way: &Way) -> Value {
+        json!({ "model": "l1lr", "data": self.data, "held_out": self.held_out.description(Some(USUAL)),
+            "config": self.described(way) })
     }
 
     /// How the model is trained, for the report and for the model.
-    fn described(&self, config: &Config) -> Value {
-        let mut described = json!(config);
+    fn described(&self, way: &Way) -> Value {
+        let mut described = match way {
+            Way::Threads(config) => json!(config),
+            Way::Tasks(config) => json!({ "bias": config.bias, "blocks": config.blocks,
+                "delay": config.delay.to_string(), "stopping": config.stopping, "seed": config.seed }),
+        };
         described["l2"] = json!(self.training.l2);
         described["non_negative"] = json!(self.training.non_negative);
         described
     }
 
-    fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
+    /// How to simulate it.
+    ///
+    /// # Errors
+    /// If an option has no effect there.
+    pub(crate) fn tasks(&self) -> Result<distributed::Config> {
+        self.training.tasks()
+    }
+
+    pub(crate) fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
         let data = self.data.iter().map(|path| ("DATA", path.as_path()));
         let test = self.held_out.test.iter().map(|path| ("--test", path.as_path()));
         let labels = self.reading.labels().into_iter().map(|path| ("--labels", path));
@@ -181,7 +249,7 @@ impl Arguments {
     }
 
     /// Reads the examples and holds some out.
-    fn read(&self) -> Result<(Examples, Option<Examples>)> {
+    pub(crate) fn read(&self) -> Result<(Examples, Option<Examples>)> {
         let options = Options { bits: self.bits, ..self.reading.reading() };
         let file = self.data[0].display();
         let examples = Examples::read(&self.data, &options)?;
@@ -210,53 +278,88 @@ impl Arguments {
         })?;
         Ok((train, Some(test)))
     }
+}
 
-    fn train(&self, job: &Job, config: &Config, examples: &Examples, test: Option<&Examples>) -> Result<()> {
+impl Arguments {
+    /// Finds out before the work what would go wrong after it.
+    fn check(&self, job: &Job) -> Result<()> {
+        let mut inputs = self.problem.inputs()?;
+        job.check(&inputs)?;
+        if let Some(path) = &self.weights {
+            inputs.push(("--out", &job.out));
+            inputs.extend(job.report.iter().map(|path| ("--report", path.as_path())));
+            inputs.extend(job.plot.iter().map(|path| ("--plot", path.as_path())));
+            outputs::check_distinct(&inputs, &[("--weights", path)])?;
+            outputs::check_writable(path)?;
+        }
+        Ok(())
+    }
+
+    fn train(&self, job: &Job, way: &Way, examples: &Examples, test: Option<&Examples>) -> Result<()> {
+        let training = &self.problem.training;
         let counts = json!({ "train": examples.len(), "test": test.map(Examples::len),
             "features": examples.features(), "entries": examples.entries() });
-        let lambdas = self.training.lambdas(examples)?;
-        let least = lambdas.last().copied().unwrap_or_default();
         let units = ("examples", examples.len());
+        let work = Work { units, epochs: training.passes, may_stop_early: true };
         let mut passes: Vec<Progress> = Vec::new();
-        let (mut path, mut report) = if lambdas.len() == 1 {
-            let work = Work { units, epochs: config.stopping.passes, may_stop_early: true };
-            job.observe(("examples", counts), &work, |observe| {
-                let mut solver = Solver::new(examples, 1, least, job.workers, config);
-                let fit = solver.fit(self.training.penalty(least), |progress| {
+        let mut apart = None;
+        let (mut path, mut report) = match way {
+            Way::Tasks(config) => job.observe(("examples", counts), &work, |observe| {
+                let trained = distributed::train(examples, config, &job.deployment, |progress| {
                     passes.push(*progress);
                     observe(progress);
-                });
+                })?;
+                apart = Some((trained.outcome, trained.keys));
                 let seconds = passes.last().map_or(0.0, |progress| progress.seconds);
-                Ok(vec![Tried::new(1, least, seconds, examples, test, fit)])
-            })?
-        } else {
-            let work = Work { units, epochs: lambdas.len() as u32, may_stop_early: self.training.lambda.is_none() };
-            job.observe(("examples", counts), &work, |observe| {
-                let mut solver = Solver::new(examples, 1, least, job.workers, config);
-                let (mut path, mut seconds): (Vec<Tried>, f64) = (Vec::new(), 0.0);
-                for (number, &lambda) in (1..).zip(&lambdas) {
-                    let fit = solver.fit(self.training.penalty(lambda), |progress| seconds = progress.seconds);
-                    path.push(Tried::new(number, lambda, seconds, examples, test, fit));
-                    observe(&path[path.len() - 1]);
-                    if self.training.lambda.is_none() && path.len() - best(&path) > PATIENCE {
-                        break;
-                    }
+                Ok(vec![Tried::new(1, config.penalty.l1, seconds, examples, test, trained.fit)])
+            })?,
+            Way::Threads(config) => {
+                let lambdas = training.lambdas(examples)?;
+                let least = lambdas.last().copied().unwrap_or_default();
+                if lambdas.len() == 1 {
+                    job.observe(("examples", counts), &work, |observe| {
+                        let mut solver = Solver::new(examples, 1, least, job.workers, config);
+                        let fit = solver.fit(training.penalty(least), |progress| {
+                            passes.push(*progress);
+                            observe(progress);
+                        });
+                        let seconds = passes.last().map_or(0.0, |progress| progress.seconds);
+                        Ok(vec![Tried::new(1, least, seconds, examples, test, fit)])
+                    })?
+                } else {
+                    let work = Work { units, epochs: lambdas.len() as u32, may_stop_early: training.lambda.is_none() };
+                    job.observe(("examples", counts), &work, |observe| {
+                        let mut solver = Solver::new(examples, 1, least, job.workers, config);
+                        let (mut path, mut seconds): (Vec<Tried>, f64) = (Vec::new(), 0.0);
+                        for (number, &lambda) in (1..).zip(&lambdas) {
+                            let fit = solver.fit(training.penalty(lambda), |progress| seconds = progress.seconds);
+                            path.push(Tried::new(number, lambda, seconds, examples, test, fit));
+                            observe(&path[path.len() - 1]);
+                            if training.lambda.is_none() && path.len() - best(&path) > PATIENCE {
+                                break;
+                            }
+                        }
+                        Ok(path)
+                    })?
                 }
-                Ok(path)
-            })?
+            }
         };
-        let panel = if passes.is_empty() { path_panel(&path) } else { pass_panel(&passes) };
-        let chosen = if self.training.lambda.is_some() { path.len() - 1 } else { best(&path) };
+        let panel = if passes.is_empty() {
+            path_panel(&path)
+        } else {
+            pass_panel(&passes, "pass", |pass| f64::from(pass.pass))
+        };
+        let chosen = if training.lambda.is_some() { path.len() - 1 } else { best(&path) };
         let chosen = path.swap_remove(chosen);
         let metrics = json!(chosen);
-        let mut described = self.described(config);
+        let mut described = self.problem.described(way);
         described["lambda"] = json!(chosen.lambda);
         let model = L1lrModel::new(examples, &chosen.fit, described, metrics.clone());
         let writing = interrupt::hold();
         model.save(&job.out)?;
         if let Some(file) = &self.weights {
             outputs::write_whole(file, |out| {
-                if config.bias {
+                if !training.no_bias {
                     writeln!(out, "bias\t{}", model.bias)?;
                 }
                 model.nonzeros().try_for_each(|(feature, weight)| writeln!(out, "{feature}\t{weight}"))
@@ -266,13 +369,25 @@ impl Arguments {
             plot::write(file, "Logistic regression", &[panel])?;
         }
         let mut summary = metrics;
+        if let Some((outcome, (pushed, filtered))) = &apart {
+            if let (Value::Object(summary), Value::Object(run)) = (&mut summary, report::summary(outcome)) {
+                summary.extend(run);
+            }
+            summary["keys"] = json!({ "pushed": pushed, "filtered": filtered });
+        }
         summary["model"] = json!(job.out);
         report.line("summary", &summary)?;
         drop(writing);
-        if job.quiet { Ok(()) } else { self.tell(&job.out, &model, &chosen) }
+        if job.quiet { Ok(()) } else { self.tell(&job.out, &model, &chosen, apart.as_ref()) }
     }
 
-    fn tell(&self, path: &Path, model: &L1lrModel, chosen: &Tried) -> Result<()> {
+    fn tell(
+        &self,
+        path: &Path,
+        model: &L1lrModel,
+        chosen: &Tried,
+        apart: Option<&(Outcome, (u64, u64))>,
+    ) -> Result<()> {
         let mut out = stdout().lock();
         let spent = format!("after {} passes and {} of training", chosen.passes, span(chosen.seconds));
         match &chosen.test {
@@ -288,12 +403,23 @@ impl Arguments {
             writeln!(out, "               not yet at its least; give more --passes")?;
         }
         writeln!(out, "weights        {} of {}", chosen.nonzeros, model.weights.len())?;
+        if let Some((outcome, keys)) = apart {
+            tell_sent(&mut out, outcome, *keys)?;
+            report::tell(&mut out, outcome)?;
+        }
         let model = path.display().to_string();
         writeln!(out, "model          {model}")?;
-        let file = self.held_out.test.as_ref().unwrap_or(&self.data[0]);
+        let file = self.problem.held_out.test.as_ref().unwrap_or(&self.problem.data[0]);
         writeln!(out, "next           hemiola eval {} {}", quoted(&model), quoted(&file.display().to_string()))?;
         Ok(())
     }
+}
+
+/// Tells people what workers sent, and what the filter kept back.
+fn tell_sent(out: &mut impl Write, outcome: &Outcome, (pushed, filtered): (u64, u64)) -> io::Result<()> {
+    let sent: u64 = outcome.splits.iter().map(|split| split.bytes_sent).sum();
+    let part = 100.0 * filtered as f64 / (pushed + filtered).max(1) as f64;
+    writeln!(out, "traffic        {:.1} MB sent, {part:.0} % of keys filtered", sent as f64 / 1e6)
 }
 
 /// A value of lambda that was fitted.
@@ -356,10 +482,10 @@ impl Observed for Progress {
     }
 }
 
-fn pass_panel(passes: &[Progress]) -> Panel {
-    let points = passes.iter().map(|progress| (f64::from(progress.pass), progress.objective)).collect();
+pub(crate) fn pass_panel(passes: &[Progress], x: &str, at: fn(&Progress) -> f64) -> Panel {
+    let points = passes.iter().map(|progress| (at(progress), progress.objective)).collect();
     let curves = vec![Curve { name: "objective".to_owned(), points }];
-    Panel::Curves { title: "Objective".to_owned(), x: "pass".to_owned(), y: "loss and penalty".to_owned(), curves }
+    Panel::Curves { title: "Objective".to_owned(), x: x.to_owned(), y: "loss and penalty".to_owned(), curves }
 }
 
 fn path_panel(path: &[Tried]) -> Panel {

@@ -16,7 +16,52 @@ pub(crate) const CASES: &[Case] = &[
     (
         "train l1lr two.svm --delay 65",
         2,
-        "invalid value '65' for '--delay <BLOCKS>': expected a whole number between 0 and 64",
+        "invalid value '65' for '--delay <DELAY>': expected 'sequential', 'eventual', 'auto', or a whole number between 0 and 64",
+    ),
+    (
+        "train l1lr two.svm --delay auto",
+        2,
+        "--delay auto needs --processes: on the threads of one process it is a number of blocks",
+    ),
+    (
+        "train l1lr two.svm --servers 2",
+        2,
+        "the following required arguments were not provided: --processes <P>; see 'hemiola train l1lr --help'",
+    ),
+    (
+        "train l1lr two.svm --processes 2",
+        2,
+        "without --lambda its values are tried one after the other, which several processes cannot do; give --lambda",
+    ),
+    (
+        "train l1lr two.svm --processes 2 --lambda 0.1 --path 3",
+        2,
+        "--path has no effect on several processes or nodes, which fit one lambda; leave it out",
+    ),
+    (
+        "train l1lr - --processes 2 --lambda 0.1",
+        2,
+        "standard input cannot be read by several processes; give the name of a file",
+    ),
+    (
+        "simulate l1lr two.svm",
+        2,
+        "without --lambda its values are tried one after the other, which several processes cannot do; give --lambda",
+    ),
+    (
+        "simulate l1lr two.svm --lambda 0.1 --budget 1gbit",
+        2,
+        "--budget has no effect on l1lr, whose workers send nothing early; leave it out",
+    ),
+    (
+        "simulate l1lr two.svm --lambda 0.1 --nodes 4 --straggler 9:2 --time-per-unit 1us",
+        1,
+        "node 9 cannot be slow: there are 4, counted from zero",
+    ),
+    (
+        "simulate l1lr same.svm --lambda 0.1",
+        1,
+        "same.svm: has examples of one class; expected two, such as -1 and 1, or 0 and 1",
     ),
     ("train l1lr two.svm --blocks 0", 2, "invalid value '0' for '--blocks <N>': expected a whole number of 1 or more"),
     ("train l1lr two.svm --tolerance 0", 2, "invalid value '0' for '--tolerance <PART>': expected a number above 0"),

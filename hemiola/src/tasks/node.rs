@@ -137,6 +137,11 @@ impl<S> Node<'_, S> {
         self.worker.work(units)
     }
 
+    /// Adds `values` to a report that all workers and schedulers make, as [`Worker::report`] does.
+    pub fn report(&mut self, values: &[f64]) {
+        self.worker.report(values);
+    }
+
     /// Issues a task, and returns at once.
     ///
     /// # Errors

@@ -51,6 +51,14 @@ impl Blocks {
         Self { features, ends }
     }
 
+    /// The same with one more block, of one more feature.
+    #[must_use]
+    pub fn and(mut self, feature: u32) -> Self {
+        self.features.push(feature);
+        self.ends.push(self.features.len());
+        self
+    }
+
     /// How many blocks there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -6,6 +6,7 @@
 
 pub mod blocks;
 mod columns;
+pub mod distributed;
 mod kernel;
 pub mod model;
 mod newton;

@@ -44,8 +44,8 @@ pub fn delayed_blocks(
         for block in blocks.order(how.seed + u64::from(pass)) {
             let block = blocks.block(block);
             let mut sums = vec![Slope::default(); block.len()];
-            for share in &*shares {
-                for (sum, part) in sums.iter_mut().zip(share.slopes(block)) {
+            for share in &mut *shares {
+                for (sum, part) in sums.iter_mut().zip(share.slopes(block, 0.0)) {
                     sum.slope += part.slope;
                     sum.bound += part.bound;
                 }
