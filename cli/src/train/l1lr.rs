@@ -1,5 +1,8 @@
 //! `hemiola train l1lr`: learns to tell two classes apart by few features.
 
+mod data;
+
+use self::data::{Data, Memory};
 use super::held_out::{HeldOut, USUAL};
 use super::job::{Job, Outputs, quoted};
 use crate::classify::ExampleOptions;
@@ -7,18 +10,18 @@ use crate::failure::usage;
 use crate::plot::{self, Curve, Panel};
 use crate::progress::{Observed, Work, span};
 use crate::{deploy, interrupt, numbers, outputs};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow, bail};
 use clap::Args;
 use hemiola::Deployment;
 use hemiola_models::examples::{Examples, Options};
 use hemiola_models::l1lr::model::{Evaluation, L1lrModel};
-use hemiola_models::l1lr::path::{lambda_max, lambdas};
+use hemiola_models::l1lr::path::lambdas;
 use hemiola_models::l1lr::prox::Penalty;
-use hemiola_models::l1lr::solver::{Config, Fit, Progress, Solver};
+use hemiola_models::l1lr::solver::{Config, Fit, Progress};
 use hemiola_models::l1lr::stopping::Stopping;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::io::{Write, stdout};
+use std::io::{self, Write, stdout};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -26,6 +29,7 @@ Examples:
   hemiola train l1lr clicks.svm                     a penalty that held-out examples like best
   hemiola train l1lr clicks.svm --lambda 1e-5 --weights weights.txt
   hemiola train l1lr day_0.tsv.gz --test day_1.tsv.gz --bits 22
+  hemiola train l1lr day_*.tsv.gz --memory 4gb --scratch /tmp      more than memory holds
 
 DATA is libsvm, columns with a header or without, or Criteo's, with labels of two
 classes. Files may be compressed by gzip, and '-' is standard input.";
@@ -53,9 +57,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = numbers::team, help_heading = "Where it runs",
         allow_negative_numbers = true)]
     workers: Option<u32>,
+    /// Take no more memory than this, such as 2gb, and keep on disk what does not fit
+    #[arg(long, value_name = "SIZE", value_parser = numbers::memory, help_heading = "Where it runs",
+        allow_negative_numbers = true)]
+    memory: Option<u64>,
+    /// The directory for what does not fit into --memory; nothing is left there [default: that of the model]
+    #[arg(long, value_name = "DIR", help_heading = "Where it runs")]
+    scratch: Option<PathBuf>,
     #[command(flatten)]
     outputs: Outputs,
-    /// Write the weights as lines of feature and weight, with 'bias' as the first feature
+    /// Write the weights as lines of feature, by name where a header has one, and weight, with 'bias' as the first feature
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     weights: Option<PathBuf>,
 }
@@ -122,9 +133,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         outputs::check_distinct(&others, &[("--weights", path)])?;
         outputs::check_writable(path)?;
     }
+    let memory = arguments.memory(&job)?;
     interrupt::install()?;
-    let (examples, test) = arguments.read()?;
-    arguments.train(&job, &config, &examples, test.as_ref())
+    let data = arguments.read(memory)?;
+    arguments.train(&job, &config, data)
 }
 
 impl TrainingOptions {
@@ -134,11 +146,11 @@ impl TrainingOptions {
     }
 
     /// The values of lambda to fit, one after the other.
-    fn lambdas(&self, examples: &Examples) -> Result<Vec<f64>> {
+    fn lambdas(&self, data: &Data) -> Result<Vec<f64>> {
         if let (Some(lambda), None | Some(1)) = (self.lambda, self.path) {
             return Ok(vec![lambda]);
         }
-        let max = lambda_max(examples, 1, !self.no_bias);
+        let max = data.lambda_max(!self.no_bias)?;
         if max == 0.0 {
             bail!("no feature says anything about the class, so no lambda can be chosen; give other data, or --lambda");
         }
@@ -180,63 +192,74 @@ impl Arguments {
         Ok(inputs)
     }
 
+    /// What is said of memory.
+    fn memory(&self, job: &Job) -> Result<Option<Memory>> {
+        let Some(limit) = self.memory else {
+            return match self.scratch {
+                Some(_) => Err(usage("--scratch has an effect only with --memory; give that, too")),
+                None => Ok(None),
+            };
+        };
+        let scratch = self.scratch.clone().unwrap_or_else(|| outputs::parent(&job.out));
+        if !scratch.is_dir() {
+            bail!("--scratch {}: is no directory; expected one that can be written to", scratch.display());
+        }
+        Ok(Some(Memory { limit, scratch }))
+    }
+
     /// Reads the examples and holds some out.
-    fn read(&self) -> Result<(Examples, Option<Examples>)> {
+    fn read(&self, memory: Option<Memory>) -> Result<Data> {
         let options = Options { bits: self.bits, ..self.reading.reading() };
-        let file = self.data[0].display();
-        let examples = Examples::read(&self.data, &options)?;
-        if self.bits.is_some() && examples.hashed_bits().is_none() {
+        let rule = self.held_out.rule(Some(USUAL), self.training.seed);
+        let check = |known: &Examples| self.check(known);
+        match memory {
+            None => Data::read(&self.data, self.held_out.test.as_deref(), &options, rule, check),
+            Some(memory) => Data::stream(&self.data, self.held_out.test.as_deref(), &options, rule, check, memory),
+        }
+    }
+
+    /// Checks what is known of all examples.
+    fn check(&self, known: &Examples) -> Result<()> {
+        if self.bits.is_some() && known.hashed_bits().is_none() {
             return Err(usage("--bits has an effect only with Criteo's format"));
         }
-        if examples.classes.len() != 2 {
-            let classes = match examples.classes.len() {
+        if known.classes.len() != 2 {
+            let classes = match known.classes.len() {
                 1 => "one class".to_owned(),
                 classes => format!("{classes} classes"),
             };
+            let file = self.data[0].display();
             bail!("{file}: has examples of {classes}; expected two, such as -1 and 1, or 0 and 1");
         }
-        if let Some(test) = &self.held_out.test {
-            let test = Examples::read_known(&[test], &options, &examples.classes)?;
-            return Ok((examples, Some(test)));
-        }
-        let Some(rule) = self.held_out.rule(Some(USUAL), self.training.seed) else {
-            return Ok((examples, None));
-        };
-        let count = examples.len();
-        let (train, test) = examples.split(rule).map_err(|_| {
-            anyhow!(
-                "{file}: too few examples ({count}) to train on some and hold out others; give more, or --no-holdout"
-            )
-        })?;
-        Ok((train, Some(test)))
+        Ok(())
     }
 
-    fn train(&self, job: &Job, config: &Config, examples: &Examples, test: Option<&Examples>) -> Result<()> {
-        let counts = json!({ "train": examples.len(), "test": test.map(Examples::len),
-            "features": examples.features(), "entries": examples.entries() });
-        let lambdas = self.training.lambdas(examples)?;
+    fn train(&self, job: &Job, config: &Config, mut data: Data) -> Result<()> {
+        let lambdas = self.training.lambdas(&data)?;
         let least = lambdas.last().copied().unwrap_or_default();
-        let units = ("examples", examples.len());
+        let (counts, units) = (data.counts(), ("examples", data.len()));
         let mut passes: Vec<Progress> = Vec::new();
         let (mut path, mut report) = if lambdas.len() == 1 {
             let work = Work { units, epochs: config.stopping.passes, may_stop_early: true };
             job.observe(("examples", counts), &work, |observe| {
-                let mut solver = Solver::new(examples, 1, least, job.workers, config);
+                let mut solver = data.solver(least, job.workers, config)?;
                 let fit = solver.fit(self.training.penalty(least), |progress| {
                     passes.push(*progress);
                     observe(progress);
                 });
+                let fit = fit.map_err(unreadable)?;
                 let seconds = passes.last().map_or(0.0, |progress| progress.seconds);
-                Ok(vec![Tried::new(1, least, seconds, examples, test, fit)])
+                Ok(vec![Tried::new(1, least, seconds, &data, fit)?])
             })?
         } else {
             let work = Work { units, epochs: lambdas.len() as u32, may_stop_early: self.training.lambda.is_none() };
             job.observe(("examples", counts), &work, |observe| {
-                let mut solver = Solver::new(examples, 1, least, job.workers, config);
+                let mut solver = data.solver(least, job.workers, config)?;
                 let (mut path, mut seconds): (Vec<Tried>, f64) = (Vec::new(), 0.0);
                 for (number, &lambda) in (1..).zip(&lambdas) {
                     let fit = solver.fit(self.training.penalty(lambda), |progress| seconds = progress.seconds);
-                    path.push(Tried::new(number, lambda, seconds, examples, test, fit));
+                    let fit = fit.map_err(unreadable)?;
+                    path.push(Tried::new(number, lambda, seconds, &data, fit)?);
                     observe(&path[path.len() - 1]);
                     if self.training.lambda.is_none() && path.len() - best(&path) > PATIENCE {
                         break;
@@ -251,7 +274,7 @@ impl Arguments {
         let metrics = json!(chosen);
         let mut described = self.described(config);
         described["lambda"] = json!(chosen.lambda);
-        let model = L1lrModel::new(examples, &chosen.fit, described, metrics.clone());
+        let model = L1lrModel::new(&data.known, &chosen.fit, described, metrics.clone());
         let writing = interrupt::hold();
         model.save(&job.out)?;
         if let Some(file) = &self.weights {
@@ -259,7 +282,10 @@ impl Arguments {
                 if config.bias {
                     writeln!(out, "bias\t{}", model.bias)?;
                 }
-                model.nonzeros().try_for_each(|(feature, weight)| writeln!(out, "{feature}\t{weight}"))
+                model.nonzeros().try_for_each(|(feature, weight)| match data.known.feature_name(feature) {
+                    Some(name) => writeln!(out, "{}\t{weight}", name.replace(['\t', '\r'], " ")),
+                    None => writeln!(out, "{feature}\t{weight}"),
+                })
             })?;
         }
         if let Some(file) = &job.plot {
@@ -296,6 +322,11 @@ impl Arguments {
     }
 }
 
+/// The sentence for what was put on disk and is not there any more.
+fn unreadable(error: io::Error) -> Error {
+    anyhow!("what --memory does not hold cannot be read from --scratch again: {error}")
+}
+
 /// A value of lambda that was fitted.
 #[derive(Serialize)]
 struct Tried {
@@ -313,11 +344,10 @@ struct Tried {
 }
 
 impl Tried {
-    fn new(step: u32, lambda: f64, seconds: f64, examples: &Examples, test: Option<&Examples>, fit: Fit) -> Self {
-        let model = |fit: &Fit| L1lrModel::new(examples, fit, Value::Null, Value::Null);
-        let test = test.map(|test| model(&fit).evaluate(test));
+    fn new(step: u32, lambda: f64, seconds: f64, data: &Data, fit: Fit) -> Result<Self> {
+        let test = data.judge(|| L1lrModel::new(&data.known, &fit, Value::Null, Value::Null))?;
         let (objective, loss, nonzeros, passes) = (fit.objective, fit.loss, fit.weights.len(), fit.passes);
-        Self { step, lambda, seconds, objective, loss, nonzeros, passes, test, fit }
+        Ok(Self { step, lambda, seconds, objective, loss, nonzeros, passes, test, fit })
     }
 }
 
