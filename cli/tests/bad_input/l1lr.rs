@@ -94,7 +94,11 @@ pub(crate) const CASES: &[Case] = &[
         1,
         "one.svm: too few examples (2) to train on some and hold out others; give more, or --no-holdout",
     ),
-    ("train l1lr clicks.tsv --memory 1gb", 1, "clicks.tsv:2: expected a whole number or nothing in column 3, found 'x'"),
+    (
+        "train l1lr clicks.tsv --memory 1gb",
+        1,
+        "clicks.tsv:2: expected a whole number or nothing in column 3, found 'x'",
+    ),
     (
         "train l1lr two.svm --memory 1gb --test three.svm",
         1,

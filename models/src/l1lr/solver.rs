@@ -354,7 +354,7 @@ impl Solver {
 
     /// The active columns in the order of this pass: a block each, or several blocks that are not worth it alone.
     fn tasks(&self, pass: u32) -> Vec<Vec<u32>> {
-        let enough = if self.blocks_fixed { 1 } else { ENTRIES_PER_ROW * self.margins.len() };
+        let enough = if self.blocks_fixed { 1 } else { self.entries_per_task() };
         let (mut tasks, mut entries) = (vec![Vec::new()], 0);
         for block in self.blocks.order(crate::hold_out::mix(self.seed, u64::from(pass) + 1)) {
             if entries >= enough {
@@ -368,6 +368,18 @@ impl Solver {
             }
         }
         tasks
+    }
+
+    /// How many entries make a task: such that it is worth it, and that the last round has as much to do for every copy.
+    fn entries_per_task(&self) -> usize {
+        let (worth_it, copies) = (ENTRIES_PER_ROW * self.margins.len(), self.copies.len());
+        if copies == 1 {
+            return worth_it;
+        }
+        let active = (0..self.columns.len()).filter(|&column| self.active[column]);
+        let entries: usize = active.map(|column| self.columns.count(column)).sum();
+        let rounds = entries.div_ceil(worth_it * copies).max(1);
+        entries.div_ceil(rounds * copies)
     }
 
     /// By how much the penalty grows when this part of the changes is made.
