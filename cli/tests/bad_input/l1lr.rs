@@ -70,7 +70,7 @@ pub(crate) const CASES: &[Case] = &[
     (
         "train l1lr two.svm --memory 1mb",
         1,
-        "--memory: 1mb is too little memory for 53 examples of 3 features; 24mb would do",
+        "--memory: 1mb is too little memory for 57 examples of 3 features; 24mb would do",
     ),
     ("train l1lr two.svm --scratch .", 2, "--scratch has an effect only with --memory; give that, too"),
     (

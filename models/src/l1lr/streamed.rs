@@ -34,7 +34,7 @@ pub enum StreamError {
     /// Something about the directory.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
-    /// Nothing to train on is left, or nothing to judge by.
+    /// The rule to hold examples out is none.
     #[error(transparent)]
     Split(#[from] SplitError),
     /// What has to be in memory does not fit.
@@ -95,8 +95,8 @@ const BASE_BYTES: usize = 20 << 20;
 const READ_WORDS_MAX: usize = 1 << 20;
 
 impl Training {
-    /// Reads files to train on, and those examples apart that are held out. What is known of all examples is returned with
-    /// them.
+    /// Reads files to train on, and those examples apart that are held out; there may be none of either. What is known of
+    /// all examples is returned with them.
     ///
     /// # Errors
     /// If a file is not as it should be, or the directory cannot take the examples.
@@ -130,10 +130,6 @@ impl Training {
         let new_labels = known.order_classes();
         for label in labels.iter_mut().flatten() {
             *label = new_labels[usize::from(*label)].min(u32::from(u8::MAX)) as u8;
-        }
-        if reading.hold_out.is_some() && labels.iter().any(Vec::is_empty) {
-            let [train, test] = labels.map(|labels| labels.len());
-            return Err(SplitError::Empty { what: "examples", train, test }.into());
         }
         let ([train, test], [train_labels, test_labels]) = (writers, labels);
         let examples = Streamed::finish(train, train_labels, reading.directory)?;
@@ -176,7 +172,8 @@ impl Training {
     }
 
     /// As [`Solver::new`] with the second class to be predicted, within so many bytes of memory, of which examples that
-    /// the model is judged by take their part.
+    /// the model is judged by take their part. The weights are the same to the bit, unless a Newton step would take more
+    /// memory than is left: passes go on instead, to the same optimum.
     ///
     /// # Errors
     /// If the memory is too little, or the directory cannot take the columns.

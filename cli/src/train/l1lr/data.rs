@@ -1,12 +1,12 @@
 //! The examples of a logistic regression, in memory or, as far as they do not fit, on disk.
 
 use anyhow::{Error, Result, anyhow};
+use hemiola_models::HoldOut;
 use hemiola_models::examples::{Examples, Options};
 use hemiola_models::l1lr::model::{Evaluation, L1lrModel};
 use hemiola_models::l1lr::path::lambda_max;
 use hemiola_models::l1lr::solver::{Config, Solver};
 use hemiola_models::l1lr::streamed::{Reading, StreamError, Streamed, Training};
-use hemiola_models::{HoldOut, SplitError};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ impl Data {
             }
             (None, None) => (all, None),
             (None, Some(rule)) => {
-                let (train, test) = all.split(rule).map_err(|error| too_few(files, error))?;
+                let (train, test) = all.split(rule).map_err(|_| too_few(files, all.len()))?;
                 (train, Some(Test::Memory(test)))
             }
         };
@@ -78,11 +78,11 @@ impl Data {
         memory: Memory,
     ) -> Result<Self> {
         let reading = Reading { options, directory: &memory.scratch, hold_out: rule };
-        let (known, training, held_out) = Training::read(files, &reading).map_err(|error| match error {
-            StreamError::Split(error) => too_few(files, error),
-            error => error.into(),
-        })?;
+        let (known, training, held_out) = Training::read(files, &reading)?;
         check(&known)?;
+        if let Some(held_out) = held_out.as_ref().filter(|held_out| held_out.is_empty() || training.is_empty()) {
+            return Err(too_few(files, training.len() + held_out.len()));
+        }
         let test = match test {
             Some(test) => Some(Streamed::read_known(&[test], options, &known.classes, &memory.scratch)?),
             None => held_out,
@@ -131,8 +131,7 @@ impl Data {
     }
 }
 
-fn too_few(files: &[PathBuf], error: SplitError) -> Error {
-    let (file, SplitError::Empty { train, test, .. }) = (files[0].display(), error) else { return error.into() };
-    let count = train + test;
+fn too_few(files: &[PathBuf], count: usize) -> Error {
+    let file = files[0].display();
     anyhow!("{file}: too few examples ({count}) to train on some and hold out others; give more, or --no-holdout")
 }
