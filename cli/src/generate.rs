@@ -4,6 +4,7 @@ use crate::{interrupt, numbers, outputs};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use hemiola_models::generate::corpus::{SyntheticCorpus, generate_corpus, write_doc_word, write_vocabulary};
+use hemiola_models::generate::examples::{ExampleMaker, SyntheticExamples};
 use hemiola_models::generate::{Synthetic, generate, write_csv};
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,11 @@ enum Data {
 Example, which writes docword.big.txt and vocab.big.txt:
   hemiola generate corpus --documents 100000 --words 50000 --topics 100 --out docword.big.txt")]
     Corpus(CorpusArguments),
+    /// Examples of two classes with few of many features, made from known weights, as lines of libsvm
+    #[command(
+        after_help = "Example:\n  hemiola generate examples --examples 1000000 --features 200000 --out clicks.svm"
+    )]
+    Examples(ExamplesArguments),
 }
 
 #[derive(Args)]
@@ -74,11 +80,32 @@ struct CorpusArguments {
     out: PathBuf,
 }
 
+#[derive(Args)]
+struct ExamplesArguments {
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "20000", allow_negative_numbers = true)]
+    examples: u32,
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "10000", allow_negative_numbers = true)]
+    features: u32,
+    /// About how many features an example has; few of them are frequent, and most are rare
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "40", allow_negative_numbers = true)]
+    nonzeros: u32,
+    /// How many features say something about the class
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "300", allow_negative_numbers = true)]
+    relevant: u32,
+    /// Fixes everything that is drawn at random
+    #[arg(long, value_parser = numbers::seed, default_value = "1", allow_negative_numbers = true)]
+    seed: u64,
+    /// Where the examples go [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     interrupt::install()?;
     match arguments.data {
         Data::Ratings(arguments) => make_ratings(arguments),
         Data::Corpus(arguments) => make_corpus(&arguments),
+        Data::Examples(arguments) => make_examples(arguments),
     }
 }
 
@@ -97,6 +124,23 @@ fn make_corpus(arguments: &CorpusArguments) -> Result<()> {
 fn vocabulary_beside(out: &Path) -> PathBuf {
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     out.with_file_name(format!("vocab.{}", name.strip_prefix("docword.").unwrap_or(&name)))
+}
+
+/// Examples are written as they are made, so there may be more than memory holds, and Ctrl-C is not kept waiting.
+fn make_examples(arguments: ExamplesArguments) -> Result<()> {
+    let ExamplesArguments { examples, features, nonzeros, relevant, seed, out } = arguments;
+    if let Some(path) = &out {
+        outputs::check_writable(path)?;
+    }
+    let maker = ExampleMaker::new(&SyntheticExamples { examples, features, nonzeros, relevant, seed })?;
+    match &out {
+        Some(path) => outputs::write_whole(path, |file| maker.write(file)),
+        None => {
+            let mut out = BufWriter::new(stdout().lock());
+            maker.write(&mut out)?;
+            Ok(out.flush()?)
+        }
+    }
 }
 
 fn make_ratings(arguments: RatingsArguments) -> Result<()> {

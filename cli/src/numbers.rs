@@ -103,6 +103,15 @@ pub(crate) fn budget(text: &str) -> Result<f64, Unexpected> {
     bandwidth(text).ok().filter(|rate| *rate >= BYTES_PER_SECOND_MIN as f64).ok_or(expected)
 }
 
+/// An amount of memory, as bytes.
+pub(crate) fn memory(text: &str) -> Result<u64, Unexpected> {
+    let units = [("gb", 1e9), ("mb", 1e6), ("kb", 1e3)];
+    measure(text, &units)
+        .filter(|bytes| (1.0..1e18).contains(bytes))
+        .map(|bytes| bytes as u64)
+        .ok_or(Unexpected("an amount of memory above 0 such as 512mb or 2gb"))
+}
+
 /// A span of time, as seconds.
 pub(crate) fn time(text: &str) -> Result<f64, Unexpected> {
     let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];

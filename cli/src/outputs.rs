@@ -1,5 +1,6 @@
 //! Files that a command will write: found unwritable before the work, and written whole or not at all after it.
 
+use crate::interrupt;
 use anyhow::{Error, Result, anyhow, bail};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -82,7 +83,9 @@ impl Partial {
     fn create(path: &Path) -> io::Result<Self> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
         let path = parent(path).join(format!(".{name}.partial-{}", std::process::id()));
-        Ok(Self { file: File::create(&path)?, path })
+        let file = File::create(&path)?;
+        interrupt::begin(&path);
+        Ok(Self { file, path })
     }
 }
 
@@ -90,10 +93,12 @@ impl Drop for Partial {
     fn drop(&mut self) {
         // Nothing is left to remove once the file was renamed, and nobody is left to tell when the removal fails.
         fs::remove_file(&self.path).unwrap_or_default();
+        interrupt::end(&self.path);
     }
 }
 
-fn parent(path: &Path) -> PathBuf {
+/// The directory that a path is in.
+pub(crate) fn parent(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
         _ => PathBuf::from("."),

@@ -192,16 +192,16 @@ fn simulate_l1lr(simulation: &Simulation<l1lr::Problem>) -> Result<()> {
         }
     }
     outputs.check(&problem.inputs()?)?;
-    let (examples, test) = problem.read()?;
-    let simulated = cluster.config(config.seed, || Ok(calibrate::seconds_per_entry(&examples)))?;
+    let data = problem.read(None)?;
+    let examples = &data.known;
+    let simulated = cluster.config(config.seed, || Ok(calibrate::seconds_per_entry(examples)))?;
     let work = Work { units: ("values", examples.entries()), epochs: config.stopping.passes, may_stop_early: true };
     let description = problem.description(&l1lr::Way::Tasks(config.clone()));
     let course = Course { cluster, outputs, simulated, description, work };
     let (trained, report) =
-        course.observe(|deployment, observe| Ok(distributed::train(&examples, &config, deployment, observe)?))?;
-    if let Some(test) = &test {
-        let model = L1lrModel::new(&examples, &trained.fit, Value::Null, Value::Null);
-        writeln!(stdout().lock(), "held out       loss {:.4}", model.evaluate(test).loss)?;
+        course.observe(|deployment, observe| Ok(distributed::train(examples, &config, deployment, observe)?))?;
+    if let Some(test) = data.judge(|| L1lrModel::new(examples, &trained.fit, Value::Null, Value::Null))? {
+        writeln!(stdout().lock(), "held out       loss {:.4}", test.loss)?;
     }
     let panel = l1lr::pass_panel(&trained.progress, "virtual seconds", |pass| pass.seconds);
     course.end(report, &trained.outcome, trained.progress.last(), ("Simulated logistic regression", panel))

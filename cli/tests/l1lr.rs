@@ -141,3 +141,42 @@ fn processes_and_a_simulated_cluster_fit_it_too() {
     assert_eq!(said, hemiola(path, &format!("{simulated} --quiet")), "one seed, one outcome");
     assert!(std::fs::read_to_string(path.join("sim.svg")).unwrap().contains("virtual seconds"));
 }
+
+#[test]
+fn what_memory_does_not_hold_comes_to_the_same_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    hemiola(path, "generate examples --examples 20000 --features 4000 --relevant 100 --seed 7 --out big.svm");
+    hemiola(path, "generate examples --examples 1000 --features 4000 --relevant 100 --seed 8 --out other.svm");
+    std::fs::create_dir(path.join("scratch")).unwrap();
+    let weights = |model: &str| std::fs::read(path.join(model).join("weights.safetensors")).unwrap();
+    let description = |model: &str| {
+        let text = std::fs::read_to_string(path.join(model).join("model.json")).unwrap();
+        let mut description: serde_json::Value = serde_json::from_str(&text).unwrap();
+        description["metrics"]["seconds"] = serde_json::Value::Null;
+        description
+    };
+    // Room for the same Newton steps; columns come from a file in any case.
+    for options in ["--lambda 1e-3", "--path 5 --delay 1 --test other.svm", "--lambda 1e-4 --no-holdout --no-bias"] {
+        hemiola(path, &format!("train l1lr big.svm --quiet --workers 2 {options} --out memory.model"));
+        let limited = format!("{options} --memory 400mb --scratch scratch --out disk.model");
+        hemiola(path, &format!("train l1lr big.svm --quiet --workers 2 {limited}"));
+        assert!(weights("memory.model") == weights("disk.model"), "{options}");
+        assert_eq!(description("memory.model"), description("disk.model"), "{options}");
+        assert_eq!(std::fs::read_dir(path.join("scratch")).unwrap().count(), 0, "{options}");
+    }
+}
+
+#[test]
+fn weights_are_called_as_the_header_calls_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let line = |row: u32| format!("{},{},{}\n", row % 2, if row % 2 == 1 { "yes" } else { "no" }, row % 7);
+    let text: String = ["\"likes, tea\",label,age\n".to_owned()].into_iter().chain((0..200).map(line)).collect();
+    std::fs::write(path.join("people.csv"), text).unwrap();
+    for memory in ["", "--memory 64mb"] {
+        hemiola(path, &format!("train l1lr people.csv --lambda 0.01 --quiet --weights weights.txt {memory}"));
+        let weights = std::fs::read_to_string(path.join("weights.txt")).unwrap();
+        assert!(weights.lines().nth(1).unwrap().starts_with("likes, tea\t"), "{weights}");
+    }
+}

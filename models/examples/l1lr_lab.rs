@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let line = json!({ "pass": progress.pass, "seconds": progress.seconds, "cpu": cpu_seconds() - spent,
             "objective": progress.objective, "nonzeros": progress.nonzeros });
         println!("{line}");
-    });
+    })?;
     println!(
         "{}",
         json!({ "pass": fit.passes, "cpu": cpu_seconds() - spent, "objective": fit.objective, "seconds": null,

@@ -35,6 +35,8 @@ pub struct Examples {
     fixed: bool,
     /// How many bits the features' numbers have, if they are hashes.
     hashed_bits: Option<u32>,
+    /// The names of the features, where a file has them.
+    feature_names: Vec<String>,
 }
 
 /// The features of an example that are not zero.
@@ -82,6 +84,14 @@ impl Examples {
         self.ends.push(self.columns.len());
     }
 
+    /// Forgets the examples, but not what is known of all.
+    fn clear(&mut self) {
+        self.labels.clear();
+        self.ends.clear();
+        self.columns.clear();
+        self.values.clear();
+    }
+
     /// Says that examples have this many features, zeros included.
     fn fix_features(&mut self, features: usize) {
         self.features = self.features.max(features);
@@ -101,7 +111,13 @@ impl Examples {
     pub fn split(&self, rule: HoldOut) -> Result<(Self, Self), SplitError> {
         let held_out = rule.held_out(EXPECTED)?;
         let (features, fixed, hashed_bits) = (self.features, self.fixed, self.hashed_bits);
-        let empty = || Self { features, fixed, hashed_bits, ..Self::new(self.classes.clone()) };
+        let empty = || Self {
+            features,
+            fixed,
+            hashed_bits,
+            feature_names: self.feature_names.clone(),
+            ..Self::new(self.classes.clone())
+        };
         let (mut train, mut test) = (empty(), empty());
         for (row, &label) in self.labels.iter().enumerate() {
             let part = if held_out(row as u64) { &mut test } else { &mut train };
@@ -144,6 +160,12 @@ impl Examples {
     #[must_use]
     pub fn hashed_bits(&self) -> Option<u32> {
         self.hashed_bits
+    }
+
+    /// What the header of the first file that has one calls a feature.
+    #[must_use]
+    pub fn feature_name(&self, feature: usize) -> Option<&str> {
+        self.feature_names.get(feature).map(String::as_str)
     }
 
     /// How many entries are not zero.

@@ -1,7 +1,8 @@
 //! Data made from a known truth, to show and to test training where none are at hand: ratings from factors here,
-//! documents from topics in [`corpus`].
+//! documents from topics in [`corpus`], examples of two classes from weights in [`examples`].
 
 pub mod corpus;
+pub mod examples;
 
 use std::io::{self, Write};
 
@@ -161,6 +162,7 @@ impl Truth {
     }
 }
 
+#[derive(Debug)]
 struct Random(Xoshiro256PlusPlus);
 
 impl Random {

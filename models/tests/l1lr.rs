@@ -44,7 +44,7 @@ fn examples(rows: usize, features: u32, density: f64, seed: u64) -> Examples {
 fn fit(examples: &Examples, penalty: Penalty, workers: u32, config: &Config) -> Fit {
     let strict = Stopping { tolerance: 1e-11, violation: 1e-7, passes: 2000 };
     let config = Config { stopping: strict, ..config.clone() };
-    Solver::new(examples, 1, penalty.l1, workers, &config).fit(penalty, |_| {})
+    Solver::new(examples, 1, penalty.l1, workers, &config).fit(penalty, |_| {}).unwrap()
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn the_bits_are_the_same_for_any_number_of_threads() {
     let stopping = Stopping { tolerance: 1e-4, violation: 1e-3, passes: 12 };
     for delay in [0, 2] {
         let config = Config { delay: Some(delay), stopping, ..Config::default() };
-        let fits =
-            [1, 2, 3].map(|workers| Solver::new(&examples, 1, penalty.l1, workers, &config).fit(penalty, |_| {}));
+        let fits = [1, 2, 3]
+            .map(|workers| Solver::new(&examples, 1, penalty.l1, workers, &config).fit(penalty, |_| {}).unwrap());
         assert_eq!(fits[0], fits[1], "delay {delay}");
         assert_eq!(fits[0], fits[2], "delay {delay}");
         assert!(fits[0].objective < 0.69);
@@ -106,7 +106,7 @@ fn a_path_ends_where_a_fit_from_zero_does() {
     let mut nonzeros = Vec::new();
     let mut last = None;
     for l1 in lambdas(lambda_max(&examples, 1, true), least, 8) {
-        let found = solver.fit(Penalty { l1, ..Penalty::NONE }, |_| {});
+        let found = solver.fit(Penalty { l1, ..Penalty::NONE }, |_| {}).unwrap();
         nonzeros.push(found.weights.len());
         last = Some(found);
     }

@@ -210,7 +210,7 @@ fn a_delay_finds_the_same_optimum_sooner_where_a_node_is_slow() {
     let examples = examples(400);
     let Config { penalty, stopping, seed, .. } = config(Delay::Sequential);
     let exact = solver::Config { stopping: Stopping { tolerance: 1e-12, ..stopping }, seed, ..Default::default() };
-    let best = Solver::new(&examples, 1, 0.0, 1, &exact).fit(penalty, |_| {}).objective;
+    let best = Solver::new(&examples, 1, 0.0, 1, &exact).fit(penalty, |_| {}).expect("in memory").objective;
     let mut cluster = sim::Config::new(4);
     cluster.faults.stragglers = vec![sim::Straggler { node: 2, factor: 3.0 }];
     cluster.faults.pauses = sim::Hazard { per_second: 100.0, seconds: 2e-3 };

@@ -1,5 +1,8 @@
 //! `hemiola train l1lr`: learns to tell two classes apart by few features.
 
+mod data;
+
+use self::data::{Data, Memory};
 use super::held_out::{HeldOut, USUAL};
 use super::job::{Job, Outputs, quoted};
 use crate::classify::ExampleOptions;
@@ -7,16 +10,16 @@ use crate::failure::usage;
 use crate::plot::{self, Curve, Panel};
 use crate::progress::{Observed, Work, span};
 use crate::{deploy, interrupt, numbers, outputs, report};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow, bail};
 use clap::Args;
 use hemiola::tasks::Delay;
 use hemiola::{Deployment, Outcome};
 use hemiola_models::examples::{Examples, Options};
 use hemiola_models::l1lr::distributed;
 use hemiola_models::l1lr::model::{Evaluation, L1lrModel};
-use hemiola_models::l1lr::path::{lambda_max, lambdas};
+use hemiola_models::l1lr::path::lambdas;
 use hemiola_models::l1lr::prox::Penalty;
-use hemiola_models::l1lr::solver::{Config, Fit, Progress, Solver};
+use hemiola_models::l1lr::solver::{Config, Fit, Progress};
 use hemiola_models::l1lr::stopping::Stopping;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -29,6 +32,7 @@ Examples:
   hemiola train l1lr clicks.svm --lambda 1e-5 --weights weights.txt
   hemiola train l1lr day_0.tsv.gz --test day_1.tsv.gz --bits 22
   hemiola train l1lr clicks.svm --lambda 1e-5 --processes 4 --servers 2 --delay 8
+  hemiola train l1lr day_*.tsv.gz --memory 4gb --scratch /tmp      more than memory holds
 
 DATA is libsvm, columns with a header or without, or Criteo's, with labels of two
 classes. Files may be compressed by gzip, and '-' is standard input.
@@ -52,7 +56,14 @@ pub(crate) struct Arguments {
     machines: deploy::Machines,
     #[command(flatten)]
     outputs: Outputs,
-    /// Write the weights as lines of feature and weight, with 'bias' as the first feature
+    /// Take no more memory than this, such as 2gb, and keep on disk what does not fit
+    #[arg(long, value_name = "SIZE", value_parser = numbers::memory, help_heading = "Where it runs",
+        allow_negative_numbers = true)]
+    memory: Option<u64>,
+    /// The directory for what does not fit into --memory; nothing is left there [default: that of the model]
+    #[arg(long, value_name = "DIR", help_heading = "Where it runs")]
+    scratch: Option<PathBuf>,
+    /// Write the weights as lines of feature, by name where a header has one, and weight, with 'bias' as the first feature
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     weights: Option<PathBuf>,
 }
@@ -136,8 +147,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         arguments.check(&job)?;
         interrupt::install()?;
     }
-    let (examples, test) = arguments.problem.read()?;
-    arguments.train(&job, &way, &examples, test.as_ref())
+    let memory = arguments.memory(&job)?;
+    let data = arguments.problem.read(memory)?;
+    arguments.train(&job, &way, data)
 }
 
 /// Where the weights are fitted.
@@ -194,11 +206,11 @@ impl TrainingOptions {
     }
 
     /// The values of lambda to fit, one after the other.
-    fn lambdas(&self, examples: &Examples) -> Result<Vec<f64>> {
+    fn lambdas(&self, data: &Data) -> Result<Vec<f64>> {
         if let (Some(lambda), None | Some(1)) = (self.lambda, self.path) {
             return Ok(vec![lambda]);
         }
-        let max = lambda_max(examples, 1, !self.no_bias);
+        let max = data.lambda_max(!self.no_bias)?;
         if max == 0.0 {
             bail!("no feature says anything about the class, so no lambda can be chosen; give other data, or --lambda");
         }
@@ -249,34 +261,30 @@ impl Problem {
     }
 
     /// Reads the examples and holds some out.
-    pub(crate) fn read(&self) -> Result<(Examples, Option<Examples>)> {
+    pub(crate) fn read(&self, memory: Option<Memory>) -> Result<Data> {
         let options = Options { bits: self.bits, ..self.reading.reading() };
-        let file = self.data[0].display();
-        let examples = Examples::read(&self.data, &options)?;
-        if self.bits.is_some() && examples.hashed_bits().is_none() {
+        let rule = self.held_out.rule(Some(USUAL), self.training.seed);
+        let check = |known: &Examples| self.check(known);
+        match memory {
+            None => Data::read(&self.data, self.held_out.test.as_deref(), &options, rule, check),
+            Some(memory) => Data::stream(&self.data, self.held_out.test.as_deref(), &options, rule, check, memory),
+        }
+    }
+
+    /// Checks what is known of all examples.
+    fn check(&self, known: &Examples) -> Result<()> {
+        if self.bits.is_some() && known.hashed_bits().is_none() {
             return Err(usage("--bits has an effect only with Criteo's format"));
         }
-        if examples.classes.len() != 2 {
-            let classes = match examples.classes.len() {
+        if known.classes.len() != 2 {
+            let classes = match known.classes.len() {
                 1 => "one class".to_owned(),
                 classes => format!("{classes} classes"),
             };
+            let file = self.data[0].display();
             bail!("{file}: has examples of {classes}; expected two, such as -1 and 1, or 0 and 1");
         }
-        if let Some(test) = &self.held_out.test {
-            let test = Examples::read_known(&[test], &options, &examples.classes)?;
-            return Ok((examples, Some(test)));
-        }
-        let Some(rule) = self.held_out.rule(Some(USUAL), self.training.seed) else {
-            return Ok((examples, None));
-        };
-        let count = examples.len();
-        let (train, test) = examples.split(rule).map_err(|_| {
-            anyhow!(
-                "{file}: too few examples ({count}) to train on some and hold out others; give more, or --no-holdout"
-            )
-        })?;
-        Ok((train, Some(test)))
+        Ok(())
     }
 }
 
@@ -295,45 +303,63 @@ impl Arguments {
         Ok(())
     }
 
-    fn train(&self, job: &Job, way: &Way, examples: &Examples, test: Option<&Examples>) -> Result<()> {
+    /// What is said of memory.
+    fn memory(&self, job: &Job) -> Result<Option<Memory>> {
+        let Some(limit) = self.memory else {
+            return match self.scratch {
+                Some(_) => Err(usage("--scratch has an effect only with --memory; give that, too")),
+                None => Ok(None),
+            };
+        };
+        if matches!(job.deployment, Deployment::Tcp(_)) {
+            return Err(usage("--memory has an effect only in one process; leave out --processes, or --memory"));
+        }
+        let scratch = self.scratch.clone().unwrap_or_else(|| outputs::parent(&job.out));
+        if !scratch.is_dir() {
+            bail!("--scratch {}: is no directory; expected one that can be written to", scratch.display());
+        }
+        Ok(Some(Memory { limit, scratch }))
+    }
+
+    fn train(&self, job: &Job, way: &Way, mut data: Data) -> Result<()> {
         let training = &self.problem.training;
-        let counts = json!({ "train": examples.len(), "test": test.map(Examples::len),
-            "features": examples.features(), "entries": examples.entries() });
-        let units = ("examples", examples.len());
+        let (counts, units) = (data.counts(), ("examples", data.len()));
         let work = Work { units, epochs: training.passes, may_stop_early: true };
         let mut passes: Vec<Progress> = Vec::new();
         let mut apart = None;
         let (mut path, mut report) = match way {
             Way::Tasks(config) => job.observe(("examples", counts), &work, |observe| {
-                let trained = distributed::train(examples, config, &job.deployment, |progress| {
+                let trained = distributed::train(&data.known, config, &job.deployment, |progress| {
                     passes.push(*progress);
                     observe(progress);
                 })?;
                 apart = Some((trained.outcome, trained.keys));
                 let seconds = passes.last().map_or(0.0, |progress| progress.seconds);
-                Ok(vec![Tried::new(1, config.penalty.l1, seconds, examples, test, trained.fit)])
+                Ok(vec![Tried::new(1, config.penalty.l1, seconds, &data, trained.fit)?])
             })?,
             Way::Threads(config) => {
-                let lambdas = training.lambdas(examples)?;
+                let lambdas = training.lambdas(&data)?;
                 let least = lambdas.last().copied().unwrap_or_default();
                 if lambdas.len() == 1 {
                     job.observe(("examples", counts), &work, |observe| {
-                        let mut solver = Solver::new(examples, 1, least, job.workers, config);
+                        let mut solver = data.solver(least, job.workers, config)?;
                         let fit = solver.fit(training.penalty(least), |progress| {
                             passes.push(*progress);
                             observe(progress);
                         });
+                        let fit = fit.map_err(unreadable)?;
                         let seconds = passes.last().map_or(0.0, |progress| progress.seconds);
-                        Ok(vec![Tried::new(1, least, seconds, examples, test, fit)])
+                        Ok(vec![Tried::new(1, least, seconds, &data, fit)?])
                     })?
                 } else {
                     let work = Work { units, epochs: lambdas.len() as u32, may_stop_early: training.lambda.is_none() };
                     job.observe(("examples", counts), &work, |observe| {
-                        let mut solver = Solver::new(examples, 1, least, job.workers, config);
+                        let mut solver = data.solver(least, job.workers, config)?;
                         let (mut path, mut seconds): (Vec<Tried>, f64) = (Vec::new(), 0.0);
                         for (number, &lambda) in (1..).zip(&lambdas) {
                             let fit = solver.fit(training.penalty(lambda), |progress| seconds = progress.seconds);
-                            path.push(Tried::new(number, lambda, seconds, examples, test, fit));
+                            let fit = fit.map_err(unreadable)?;
+                            path.push(Tried::new(number, lambda, seconds, &data, fit)?);
                             observe(&path[path.len() - 1]);
                             if training.lambda.is_none() && path.len() - best(&path) > PATIENCE {
                                 break;
@@ -354,7 +380,7 @@ impl Arguments {
         let metrics = json!(chosen);
         let mut described = self.problem.described(way);
         described["lambda"] = json!(chosen.lambda);
-        let model = L1lrModel::new(examples, &chosen.fit, described, metrics.clone());
+        let model = L1lrModel::new(&data.known, &chosen.fit, described, metrics.clone());
         let writing = interrupt::hold();
         model.save(&job.out)?;
         if let Some(file) = &self.weights {
@@ -362,7 +388,10 @@ impl Arguments {
                 if !training.no_bias {
                     writeln!(out, "bias\t{}", model.bias)?;
                 }
-                model.nonzeros().try_for_each(|(feature, weight)| writeln!(out, "{feature}\t{weight}"))
+                model.nonzeros().try_for_each(|(feature, weight)| match data.known.feature_name(feature) {
+                    Some(name) => writeln!(out, "{}\t{weight}", name.replace(['\t', '\r'], " ")),
+                    None => writeln!(out, "{feature}\t{weight}"),
+                })
             })?;
         }
         if let Some(file) = &job.plot {
@@ -422,6 +451,11 @@ fn tell_sent(out: &mut impl Write, outcome: &Outcome, (pushed, filtered): (u64, 
     writeln!(out, "traffic        {:.1} MB sent, {part:.0} % of keys filtered", sent as f64 / 1e6)
 }
 
+/// The sentence for what was put on disk and is not there any more.
+fn unreadable(error: io::Error) -> Error {
+    anyhow!("what --memory does not hold cannot be read from --scratch again: {error}")
+}
+
 /// A value of lambda that was fitted.
 #[derive(Serialize)]
 struct Tried {
@@ -439,11 +473,10 @@ struct Tried {
 }
 
 impl Tried {
-    fn new(step: u32, lambda: f64, seconds: f64, examples: &Examples, test: Option<&Examples>, fit: Fit) -> Self {
-        let model = |fit: &Fit| L1lrModel::new(examples, fit, Value::Null, Value::Null);
-        let test = test.map(|test| model(&fit).evaluate(test));
+    fn new(step: u32, lambda: f64, seconds: f64, data: &Data, fit: Fit) -> Result<Self> {
+        let test = data.judge(|| L1lrModel::new(&data.known, &fit, Value::Null, Value::Null))?;
         let (objective, loss, nonzeros, passes) = (fit.objective, fit.loss, fit.weights.len(), fit.passes);
-        Self { step, lambda, seconds, objective, loss, nonzeros, passes, test, fit }
+        Ok(Self { step, lambda, seconds, objective, loss, nonzeros, passes, test, fit })
     }
 }
 

@@ -102,6 +102,84 @@ pub(crate) const CASES: &[Case] = &[
         1,
         "clicks.tsv:1: the label of Criteo's format is in column 1; expected that or none",
     ),
+    (
+        "train l1lr two.svm --memory 0mb",
+        2,
+        "invalid value '0mb' for '--memory <SIZE>': expected an amount of memory above 0 such as 512mb or 2gb",
+    ),
+    (
+        "train l1lr two.svm --memory 2",
+        2,
+        "invalid value '2' for '--memory <SIZE>': expected an amount of memory above 0 such as 512mb or 2gb",
+    ),
+    (
+        "train l1lr two.svm --memory 1mb",
+        1,
+        "--memory: 1mb is too little memory for 57 examples of 3 features; 24mb would do",
+    ),
+    ("train l1lr two.svm --scratch .", 2, "--scratch has an effect only with --memory; give that, too"),
+    (
+        "train l1lr two.svm --memory 1gb --scratch nowhere",
+        1,
+        "--scratch nowhere: is no directory; expected one that can be written to",
+    ),
+    (
+        "train l1lr two.svm --memory 1gb --scratch same.svm",
+        1,
+        "--scratch same.svm: is no directory; expected one that can be written to",
+    ),
+    (
+        "train l1lr three.svm --memory 1gb",
+        1,
+        "three.svm: has examples of 3 classes; expected two, such as -1 and 1, or 0 and 1",
+    ),
+    ("train l1lr two.svm --memory 1gb --bits 10", 2, "--bits has an effect only with Criteo's format"),
+    (
+        "train l1lr one.svm --memory 1gb",
+        1,
+        "one.svm: too few examples (2) to train on some and hold out others; give more, or --no-holdout",
+    ),
+    (
+        "train l1lr clicks.tsv --memory 1gb",
+        1,
+        "clicks.tsv:2: expected a whole number or nothing in column 3, found 'x'",
+    ),
+    (
+        "train l1lr two.svm --memory 1gb --test three.svm",
+        1,
+        "three.svm:3: class '2' does not occur in what was trained on",
+    ),
+    (
+        "train l1lr digits --format idx --memory 1gb",
+        1,
+        "digits: holds images, which are only read whole; expected lines of examples where memory is limited",
+    ),
+    (
+        "generate examples --examples 0",
+        2,
+        "invalid value '0' for '--examples <N>': expected a whole number of 1 or more",
+    ),
+    (
+        "generate examples --features 30 --relevant 3",
+        1,
+        "cannot make examples of 30 features with 40 of them in each; expected no more than there are",
+    ),
+    (
+        "generate examples --relevant 20000",
+        1,
+        "cannot make examples of 10000 features with 20000 that are relevant; expected no more than there are",
+    ),
+    (
+        "generate examples --features 16777216",
+        1,
+        "cannot make examples of 16777216 features; expected less than 16777216",
+    ),
+    ("generate examples --out nowhere/x.svm", 1, "nowhere/x.svm: cannot be written: there is no directory nowhere"),
+    (
+        "train l1lr two.svm --lambda 1 --processes 2 --memory 1gb",
+        2,
+        "--memory has an effect only in one process; leave out --processes, or --memory",
+    ),
 ];
 
 pub(crate) fn prepare(directory: &Path) {
@@ -109,6 +187,8 @@ pub(crate) fn prepare(directory: &Path) {
     write("two.svm", &"1 1:1 2:0.5\n-1 2:1\n".repeat(30));
     write("three.svm", "1 1:1\n-1 2:1\n2 1:1\n");
     write("same.svm", "1 1:1\n1 2:1\n");
+    write("one.svm", "1 1:1\n-1 1:1\n");
+    write("digits", "\0\0\u{8}\u{3}");
     write("bare.svm", &"1 1:0\n-1 1:0\n".repeat(30));
     write("short.tsv", "1\t2\t3\n");
     let line = |second: &str| format!("1\t5\t{second}{}{}\n", "\t3".repeat(11), "\t68fd1e64".repeat(26));

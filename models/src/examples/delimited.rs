@@ -33,6 +33,9 @@ pub(super) fn read_line(
             let (found, header) = Layout::detect(line, following, &reader.options.label)?;
             let found = layout.insert(found);
             if header {
+                if reader.examples.feature_names.is_empty() {
+                    reader.examples.feature_names = found.feature_names(line);
+                }
                 return Ok(());
             }
             found
@@ -76,6 +79,13 @@ impl Layout {
             }
         };
         Ok((Self { separator, columns, label }, by_name || unnamed_header))
+    }
+
+    /// What a header calls the features.
+    fn feature_names(&self, header: &[u8]) -> Vec<String> {
+        let fields = split(header, self.separator).unwrap_or_default();
+        let features = fields.iter().enumerate().filter(|(column, _)| self.label != Some(*column));
+        features.map(|(_, name)| String::from_utf8_lossy(name).into_owned()).collect()
     }
 
     fn read_line(&self, reader: &mut Reader<'_>, line: &[u8]) -> Result<(), ExampleProblem> {

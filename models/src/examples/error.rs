@@ -14,6 +14,10 @@ pub enum ExamplesError {
     Empty { file: String },
     #[error("{file}:{line}: {problem}")]
     Line { file: String, line: u64, problem: ExampleProblem },
+    #[error("{file}: holds images, which are only read whole; expected lines of examples where memory is limited")]
+    Whole { file: String },
+    #[error("what was read cannot be put by: {0}")]
+    Sink(std::io::Error),
     #[error("{file}: {problem}")]
     Idx { file: String, problem: IdxProblem },
 }

@@ -1,6 +1,7 @@
 //! Examples read from files, whose format is told by their first bytes.
 
 use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::{CLASSES_MAX, EXAMPLES_MAX, ExampleProblem, ExamplesError};
@@ -98,12 +99,32 @@ impl Examples {
         if files.is_empty() {
             return Err(ExamplesError::NoFile);
         }
-        let mut reader = Reader { examples: Self::new(classes), labels, options };
+        let mut reader = Reader { examples: Self::new(classes), labels, options, sink: None, taken: 0 };
         files.iter().try_for_each(|file| reader.read_file(file.as_ref()))?;
         Ok(reader.examples)
     }
 
-    fn order_classes(&mut self) {
+    /// Reads files in parts of some lines each, which `sink` gets one after the other, with how many examples came before.
+    /// Returns what is known of all of them, without examples; their classes, where none are given, are in the order in
+    /// which they came.
+    ///
+    /// # Errors
+    /// As [`Examples::read_known`], what the sink says, and for images, which are not read in parts.
+    pub(crate) fn stream<P: AsRef<Path>>(
+        files: &[P],
+        options: &Options,
+        classes: Option<&Names>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Self, ExamplesError> {
+        let labels = if classes.is_some() { Labels::Known } else { Labels::Learn };
+        let examples = Self::new(classes.cloned().unwrap_or_default());
+        let mut reader = Reader { examples, labels, options, sink: Some(sink), taken: 0 };
+        files.iter().try_for_each(|file| reader.read_file(file.as_ref()))?;
+        Ok(reader.examples)
+    }
+
+    /// Orders classes by number, or by name where they are not numbers; returns the new number of each.
+    pub(crate) fn order_classes(&mut self) -> Vec<u32> {
         let number = |name: &str| name.parse::<f64>().ok();
         let mut order: Vec<u32> = (0..self.classes.len() as u32).collect();
         order.sort_by(|&a, &b| {
@@ -122,13 +143,21 @@ impl Examples {
         }
         self.labels.iter_mut().for_each(|label| *label = new_labels[*label as usize]);
         self.classes = classes;
+        new_labels
     }
 }
+
+/// What takes examples while they are read, with how many there were before.
+pub(crate) type Sink<'s> = dyn FnMut(&Examples, usize) -> io::Result<()> + 's;
 
 pub(super) struct Reader<'o> {
     pub(super) examples: Examples,
     pub(super) labels: Labels,
     pub(super) options: &'o Options,
+    /// What the examples go to as they are read, if they are not all kept.
+    sink: Option<&'o mut Sink<'o>>,
+    /// How many have gone there.
+    taken: usize,
 }
 
 /// The longest line that is read, without its line end.
@@ -141,9 +170,10 @@ impl Reader<'_> {
             Some(format) => format,
             None => format_of(blocks.peek()?, &self.options.label),
         };
-        let before = self.examples.len();
+        let before = self.count();
         let file = blocks.file.clone();
         match format {
+            Format::Idx if self.sink.is_some() => return Err(ExamplesError::Whole { file }),
             Format::Idx => idx::read(self, blocks, path)?,
             Format::Libsvm => {
                 self.read_lines(blocks, |reader, line, _| libsvm::read_line(reader, line))?;
@@ -154,7 +184,7 @@ impl Reader<'_> {
                 self.read_lines(blocks, |reader, line, next| delimited::read_line(reader, &mut layout, line, next))?;
             }
         }
-        if self.examples.len() == before { Err(ExamplesError::Empty { file }) } else { Ok(()) }
+        if self.count() == before { Err(ExamplesError::Empty { file }) } else { Ok(()) }
     }
 
     /// Hands every line that is not blank to `read_line`, with what follows it as far as it is at hand.
@@ -180,13 +210,23 @@ impl Reader<'_> {
             if let Some(problem) = problem {
                 return Err(ExamplesError::Line { file: blocks.file, line, problem });
             }
+            if let Some(sink) = &mut self.sink {
+                sink(&self.examples, self.taken).map_err(ExamplesError::Sink)?;
+                self.taken += self.examples.len();
+                self.examples.clear();
+            }
         }
         Ok(())
     }
 
+    /// How many examples were read.
+    fn count(&self) -> usize {
+        self.taken + self.examples.len()
+    }
+
     /// The number of the class that a label names.
     pub(super) fn label(&mut self, text: &[u8]) -> Result<u32, ExampleProblem> {
-        if self.examples.len() >= EXAMPLES_MAX {
+        if self.count() >= EXAMPLES_MAX {
             return Err(ExampleProblem::TooManyExamples);
         }
         if self.labels == Labels::Ignore {

@@ -113,13 +113,14 @@ pub fn generate_corpus(what: &SyntheticCorpus) -> Result<Corpus, GenerateCorpusE
 }
 
 /// The order of the words in a topic: a step through the vocabulary that meets every word once.
-struct Order {
+#[derive(Debug)]
+pub(super) struct Order {
     start: u64,
     step: u64,
 }
 
 impl Order {
-    fn new(random: &mut Random, words: u32) -> Self {
+    pub(super) fn new(random: &mut Random, words: u32) -> Self {
         let words = u64::from(words);
         let start = random.below(words as usize) as u64;
         let first = random.below(words as usize) as u64;
@@ -127,7 +128,7 @@ impl Order {
         Self { start, step }
     }
 
-    fn word(&self, rank: usize, words: u32) -> u32 {
+    pub(super) fn word(&self, rank: usize, words: u32) -> u32 {
         ((self.start + self.step * rank as u64) % u64::from(words)) as u32
     }
 }

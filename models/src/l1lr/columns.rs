@@ -1,7 +1,13 @@
 //! Examples turned round: for each feature the rows that have it, which is how block methods go through them.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::Range;
+
 use super::blocks::Blocks;
 use super::prox::Penalty;
+use super::rows_file::RowsFile;
+use super::stored::Stored;
 use super::team::share_out;
 use crate::examples::Examples;
 
@@ -25,7 +31,6 @@ pub(super) enum Column<'a> {
 }
 
 /// Examples of two classes by columns, in random order, without those that no weight can be worth.
-#[derive(Clone, Debug)]
 pub(super) struct Columns {
     /// One for examples of the class whose probability is predicted, zero for others.
     pub(super) targets: Vec<f32>,
@@ -33,13 +38,33 @@ pub(super) struct Columns {
     pub(super) features: Vec<u32>,
     /// Whether the last column is a bias.
     pub(super) bias: bool,
-    /// Where each column ends in `rows`.
+    /// Where the entries of each column end.
     ends: Vec<usize>,
-    rows: Vec<u32>,
     /// The value that all entries of a column have, or not a number where they differ.
     same: Vec<f32>,
-    /// The value of each entry; empty if all columns have one value.
-    values: Vec<f32>,
+    entries: Entries,
+}
+
+/// Where the entries of columns are.
+enum Entries {
+    Memory {
+        rows: Vec<u32>,
+        /// The value of each entry; empty if all columns have one value.
+        values: Vec<f32>,
+    },
+    /// For each column its rows, and behind them their values where they differ.
+    File(Stored),
+}
+
+/// How much memory columns in a file may take, in words of four bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// While the file is written.
+    pub(super) fill_words: usize,
+    /// For columns that are read at a time.
+    pub(super) read_words: usize,
+    /// For columns that are kept.
+    pub(super) cache_words: usize,
 }
 
 /// How columns are made.
@@ -73,65 +98,151 @@ impl Columns {
             for sorted in &sorted {
                 sorted.buckets[bucket].look(&mut found, &targets);
             }
-            found.iter_mut().for_each(|found| {
-                if f64::from(found.slope_max[0].max(found.slope_max[1])) <= making.worth * (1.0 - 1e-5) {
-                    found.count = 0;
-                }
-            });
+            found.iter_mut().filter(|found| !found.is_worth(making.worth)).for_each(|found| found.count = 0);
             found
         });
-        let mut columns = Self {
-            targets,
-            features: Vec::new(),
-            bias: making.bias,
-            ends: Vec::new(),
-            rows: Vec::new(),
-            same: Vec::new(),
-            values: Vec::new(),
-        };
-        let mut end = 0;
+        let entries = Entries::Memory { rows: Vec::new(), values: Vec::new() };
+        let (features, ends, same) = (Vec::new(), Vec::new(), Vec::new());
+        let mut columns = Self { targets, features, bias: making.bias, ends, same, entries };
         for (place, found) in found.iter().flatten().enumerate().filter(|(_, found)| found.count > 0) {
-            end += found.count as usize;
-            columns.features.push(places.feature(place as u32));
-            columns.ends.push(end);
-            columns.same.push(if found.varies { f32::NAN } else { found.value });
+            columns.add(places.feature(place as u32), found);
         }
+        let end = columns.ends.last().copied().unwrap_or(0);
         let ends: Vec<usize> = found.iter().map(|found| found.iter().map(|found| found.count as usize).sum()).collect();
-        columns.rows = vec![0; end + if making.bias { examples.len() } else { 0 }];
-        if columns.same.iter().any(|value| value.is_nan()) {
-            columns.values = vec![1.0; columns.rows.len()];
-        }
-        columns.fill(&sorted, &found, &ends, making.workers);
+        let mut rows = vec![0; end + if making.bias { examples.len() } else { 0 }];
+        let valued = columns.same.iter().any(|value| value.is_nan());
+        let mut values = if valued { vec![1.0; rows.len()] } else { Vec::new() };
+        fill((&mut rows, &mut values), &sorted, &found, &ends, making.workers);
         if making.bias {
-            columns.rows[end..].iter_mut().zip(0..).for_each(|(row, number)| *row = number);
-            columns.features.push(examples.features() as u32);
-            columns.ends.push(end + examples.len());
-            columns.same.push(1.0);
+            rows[end..].iter_mut().zip(0..).for_each(|(row, number)| *row = number);
+            columns.add(examples.features() as u32, &Found::bias(examples.len()));
         }
+        columns.entries = Entries::Memory { rows, values };
         columns
     }
 
-    /// Puts every entry into its column; `counts` says how many each bucket has.
-    fn fill(&mut self, sorted: &[Sorted], found: &[Vec<Found>], counts: &[usize], workers: usize) {
-        let (mut rows, mut values) = (&mut self.rows[..], &mut self.values[..]);
-        let mut parts = Vec::new();
-        for (bucket, &count) in counts.iter().enumerate() {
-            let (part, rest) = rows.split_at_mut(count);
-            let (part_values, rest_values) = values.split_at_mut(count.min(values.len()));
-            (rows, values) = (rest, rest_values);
-            parts.push((bucket, part, part_values));
+    /// Turns examples in a file round, into another; `found` is what was found out about every feature.
+    ///
+    /// The rows are read as often as there is too little room for all columns.
+    pub(super) fn in_file(
+        rows: &RowsFile,
+        targets: Vec<f32>,
+        found: &[Found],
+        making: Making,
+        (mut file, room): (File, Room),
+    ) -> io::Result<Self> {
+        let places = Places::new(found.len(), making.seed);
+        let entries = Entries::Memory { rows: Vec::new(), values: Vec::new() };
+        let (features, ends, same) = (Vec::new(), Vec::new(), Vec::new());
+        let mut columns = Self { targets, features, bias: making.bias, ends, same, entries };
+        let mut column_of = vec![u32::MAX; found.len()];
+        for feature in (0..=places.mask()).map(|place| places.feature(place)) {
+            if let Some(found) = found.get(feature as usize).filter(|found| found.is_worth(making.worth)) {
+                column_of[feature as usize] = columns.len() as u32;
+                columns.add(feature, found);
+            }
         }
-        share_out(workers, parts, |(bucket, rows, values)| {
-            let mut next: Vec<u32> = Vec::with_capacity(found[bucket].len());
-            let mut start = 0;
-            for found in &found[bucket] {
-                next.push(if found.count == 0 { u32::MAX } else { start });
-                start += found.count;
+        if making.bias {
+            columns.add(found.len() as u32, &Found::bias(rows.len()));
+        }
+        let mut ends: Vec<u64> = Vec::with_capacity(columns.len());
+        for column in 0..columns.len() {
+            ends.push(ends.last().copied().unwrap_or(0) + columns.words(column) as u64);
+        }
+        let mut first = 0;
+        while first < columns.len() {
+            let start = if first == 0 { 0 } else { ends[first - 1] };
+            let fitting = ends.partition_point(|&end| end <= start + room.fill_words as u64);
+            let part = first..fitting.max(first + 1);
+            file.write_all(bytemuck::cast_slice(&columns.part(part.clone(), rows, &column_of)?))?;
+            first = part.end;
+        }
+        columns.entries = Entries::File(Stored::new(file, ends, room.read_words, room.cache_words));
+        Ok(columns)
+    }
+
+    /// The words of some columns, out of the examples by rows.
+    fn part(&self, part: Range<usize>, rows: &RowsFile, column_of: &[u32]) -> io::Result<Vec<u32>> {
+        let mut length = 0;
+        let mut next: Vec<usize> = Vec::with_capacity(part.len());
+        for column in part.clone() {
+            next.push(length);
+            length += self.words(column);
+        }
+        let mut words = vec![0; length];
+        rows.each(|row, example| {
+            for (&feature, value) in example.columns.iter().zip(example.values) {
+                let column = column_of[feature as usize] as usize;
+                if !part.contains(&column) {
+                    continue;
+                }
+                let next = &mut next[column - part.start];
+                words[*next] = row as u32;
+                if self.same[column].is_nan() {
+                    words[*next + self.count(column)] = value.to_bits();
+                }
+                *next += 1;
             }
-            for sorted in sorted {
-                sorted.buckets[bucket].fill(&mut next, rows, values);
+        })?;
+        if self.bias && part.end == self.len() {
+            words[length - rows.len()..].iter_mut().zip(0..).for_each(|(word, row)| *word = row);
+        }
+        Ok(words)
+    }
+
+    fn add(&mut self, feature: u32, found: &Found) {
+        self.features.push(feature);
+        self.ends.push(self.ends.last().copied().unwrap_or(0) + found.count as usize);
+        self.same.push(if found.varies { f32::NAN } else { found.value });
+    }
+
+    /// How many words a column takes in a file.
+    fn words(&self, column: usize) -> usize {
+        self.count(column) * if self.same[column].is_nan() { 2 } else { 1 }
+    }
+
+    /// Hands columns to `take`, in the order in which they are wanted.
+    ///
+    /// # Errors
+    /// If they are in a file that cannot be read.
+    pub(super) fn walk<W>(&self, wanted: W, mut take: impl FnMut(u32, Column<'_>)) -> io::Result<()>
+    where
+        W: Iterator<Item = u32> + Clone + Send,
+    {
+        match &self.entries {
+            Entries::Memory { rows, values } => {
+                wanted.for_each(|column| take(column, self.column(column, rows, values)))
             }
-        });
+            Entries::File(stored) => stored.walk(wanted, |column, words| take(column, self.of_words(column, words)))?,
+        }
+        Ok(())
+    }
+
+    /// As [`Columns::walk`], but columns in a file are kept in memory, as far as they fit, where `take` says so.
+    ///
+    /// # Errors
+    /// If they are in a file that cannot be read.
+    pub(super) fn walk_and_keep<W>(&self, wanted: W, mut take: impl FnMut(u32, Column<'_>) -> bool) -> io::Result<()>
+    where
+        W: Iterator<Item = u32> + Clone + Send,
+    {
+        let Entries::File(stored) = &self.entries else {
+            return self.walk(wanted, |column, entries| {
+                take(column, entries);
+            });
+        };
+        stored.walk_file(wanted, |column, words| {
+            if take(column, self.of_words(column, words)) {
+                stored.keep(column, words);
+            }
+        })
+    }
+
+    /// Keeps no column of a file in memory.
+    pub(super) fn forget(&self) {
+        if let Entries::File(stored) = &self.entries {
+            stored.forget();
+        }
     }
 
     /// How many columns there are.
@@ -150,12 +261,24 @@ impl Columns {
         Blocks::cut((0..self.len() as u32).collect(), &weights, count)
     }
 
-    pub(super) fn column(&self, column: usize) -> Column<'_> {
-        let range = self.range(column);
-        let rows = &self.rows[range.clone()];
-        match self.same[column] {
-            value if value.is_nan() => Column::Each { rows, values: &self.values[range] },
+    #[inline]
+    fn column<'c>(&self, column: u32, rows: &'c [u32], values: &'c [f32]) -> Column<'c> {
+        let range = self.range(column as usize);
+        let rows = &rows[range.clone()];
+        match self.same[column as usize] {
+            value if value.is_nan() => Column::Each { rows, values: &values[range] },
             value => Column::Same { rows, value },
+        }
+    }
+
+    /// A column as it is in a file.
+    fn of_words<'c>(&self, column: u32, words: &'c [u32]) -> Column<'c> {
+        match self.same[column as usize] {
+            value if value.is_nan() => {
+                let (rows, values) = words.split_at(words.len() / 2);
+                Column::Each { rows, values: bytemuck::cast_slice(values) }
+            }
+            value => Column::Same { rows: words, value },
         }
     }
 
@@ -164,14 +287,42 @@ impl Columns {
         self.range(column).len()
     }
 
-    fn range(&self, column: usize) -> std::ops::Range<usize> {
+    fn range(&self, column: usize) -> Range<usize> {
         let start = if column == 0 { 0 } else { self.ends[column - 1] };
         start..self.ends[column]
     }
 }
 
+/// Puts every entry into its column; `counts` says how many each bucket has.
+fn fill(
+    (mut rows, mut values): (&mut [u32], &mut [f32]),
+    sorted: &[Sorted],
+    found: &[Vec<Found>],
+    counts: &[usize],
+    workers: usize,
+) {
+    let mut parts = Vec::new();
+    for (bucket, &count) in counts.iter().enumerate() {
+        let (part, rest) = rows.split_at_mut(count);
+        let (part_values, rest_values) = values.split_at_mut(count.min(values.len()));
+        (rows, values) = (rest, rest_values);
+        parts.push((bucket, part, part_values));
+    }
+    share_out(workers, parts, |(bucket, rows, values)| {
+        let mut next: Vec<u32> = Vec::with_capacity(found[bucket].len());
+        let mut start = 0;
+        for found in &found[bucket] {
+            next.push(if found.count == 0 { u32::MAX } else { start });
+            start += found.count;
+        }
+        for sorted in sorted {
+            sorted.buckets[bucket].fill(&mut next, rows, values);
+        }
+    });
+}
+
 /// The rows that each worker takes.
-pub(super) fn row_shares(rows: usize, workers: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+pub(super) fn row_shares(rows: usize, workers: usize) -> impl Iterator<Item = Range<usize>> {
     let each = rows.div_ceil(workers).max(1);
     (0..rows).step_by(each).map(move |start| start..(start + each).min(rows))
 }
@@ -239,7 +390,7 @@ struct Bucket {
 }
 
 impl Sorted {
-    fn new(examples: &Examples, rows: std::ops::Range<usize>, places: Places, valued: bool) -> Self {
+    fn new(examples: &Examples, rows: Range<usize>, places: Places, valued: bool) -> Self {
         let mut buckets: Vec<Bucket> = (0..places.buckets()).map(|_| Bucket::default()).collect();
         let (shift, mask) = (places.bits - places.bucket_bits, places.per_bucket() as u32 - 1);
         let expected = examples.entries() / examples.len().max(1) * rows.len() / places.buckets();
@@ -259,16 +410,37 @@ impl Sorted {
     }
 }
 
-/// What is found out about the feature at a place.
-#[derive(Clone, Copy, Default)]
-struct Found {
-    count: u32,
+/// What is found out about a feature.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    pub(super) count: u32,
     /// The first value.
     value: f32,
     /// The most that the slope of the loss in the feature's weight can be, and the most it can be below zero.
     slope_max: [f32; 2],
     /// Whether there are other values than the first.
-    varies: bool,
+    pub(super) varies: bool,
+}
+
+impl Found {
+    /// Of the feature that every example has.
+    fn bias(examples: usize) -> Self {
+        Self { count: examples as u32, value: 1.0, ..Self::default() }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, value: f32, positive: bool) {
+        self.varies |= self.count > 0 && self.value != value;
+        self.value = value;
+        self.count += 1;
+        // The slope of a row's loss in its margin is between -1 and 0 if the target is 1, else between 0 and 1.
+        self.slope_max[usize::from(positive == (value > 0.0))] += value.abs();
+    }
+
+    /// Whether its slope can ever exceed this; not if no example has it.
+    pub(super) fn is_worth(&self, worth: f64) -> bool {
+        self.count > 0 && f64::from(self.slope_max[0].max(self.slope_max[1])) > worth * (1.0 - 1e-5)
+    }
 }
 
 impl Bucket {
@@ -278,12 +450,7 @@ impl Bucket {
 
     fn look(&self, found: &mut [Found], targets: &[f32]) {
         for (&(place, row), value) in self.entries.iter().zip(self.values()) {
-            let found = &mut found[place as usize];
-            found.varies |= found.count > 0 && found.value != value;
-            found.value = value;
-            found.count += 1;
-            // The slope of a row's loss in its margin is between -1 and 0 if the target is 1, else between 0 and 1.
-            found.slope_max[usize::from((targets[row as usize] > 0.5) == (value > 0.0))] += value.abs();
+            found[place as usize].add(value, targets[row as usize] > 0.5);
         }
     }
 

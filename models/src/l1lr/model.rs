@@ -53,6 +53,21 @@ struct Description {
     metrics: Value,
 }
 
+impl Evaluation {
+    /// How well margins tell which examples are of the second class.
+    pub(super) fn new(margins: &[f64], positive: impl Fn(usize) -> bool) -> Self {
+        let (mut loss, mut right) = (0.0, 0);
+        for (row, &margin) in margins.iter().enumerate() {
+            let towards = if positive(row) { margin } else { -margin };
+            loss += (-towards).max(0.0) + (-towards.abs()).exp().ln_1p();
+            right += usize::from((margin > 0.0) == positive(row));
+        }
+        let examples = margins.len();
+        let (loss, accuracy) = (loss / examples as f64, right as f64 / examples as f64);
+        Self { examples, loss, accuracy, auc: auc(margins, positive) }
+    }
+}
+
 impl L1lrModel {
     /// What the directory of a regression calls itself.
     pub const KIND: &str = "l1lr";
@@ -89,7 +104,7 @@ impl L1lrModel {
         1.0 / (1.0 + (-self.margin(example)).exp())
     }
 
-    fn margin(&self, example: Example<'_>) -> f64 {
+    pub(super) fn margin(&self, example: Example<'_>) -> f64 {
         let weight = |feature: u32| self.weights.get(feature as usize).copied().unwrap_or(0.0);
         let products = example.columns.iter().zip(example.values).map(|(&feature, &value)| (weight(feature), value));
         f64::from(self.bias) + products.map(|(weight, value)| f64::from(weight) * f64::from(value)).sum::<f64>()
@@ -99,15 +114,7 @@ impl L1lrModel {
     #[must_use]
     pub fn evaluate(&self, examples: &Examples) -> Evaluation {
         let margins: Vec<f64> = (0..examples.len()).map(|row| self.margin(examples.example(row))).collect();
-        let (mut loss, mut right) = (0.0, 0);
-        for (&margin, &label) in margins.iter().zip(examples.labels()) {
-            let towards = if label == 1 { margin } else { -margin };
-            loss += (-towards).max(0.0) + (-towards.abs()).exp().ln_1p();
-            right += usize::from((margin > 0.0) == (label == 1));
-        }
-        let count = examples.len();
-        let (loss, accuracy) = (loss / count as f64, right as f64 / count as f64);
-        Evaluation { examples: count, loss, accuracy, auc: auc(&margins, examples.labels()) }
+        Evaluation::new(&margins, |row| examples.labels()[row] == 1)
     }
 
     /// Writes the model, whole or not at all; an older model at `path` is replaced.
@@ -151,13 +158,13 @@ impl L1lrModel {
 }
 
 /// The area under the curve of hits over false alarms, where examples with the same margin count half.
-fn auc(margins: &[f64], labels: &[u32]) -> Option<f64> {
+fn auc(margins: &[f64], is_positive: impl Fn(usize) -> bool) -> Option<f64> {
     let mut order: Vec<usize> = (0..margins.len()).collect();
     order.sort_unstable_by(|&one, &other| margins[one].total_cmp(&margins[other]));
     let (mut below, mut ordered) = (0u64, 0.0);
     let (mut ones, mut others) = (0u64, 0u64);
     for equal in order.chunk_by(|&one, &other| margins[one] == margins[other]) {
-        let positive = equal.iter().filter(|&&row| labels[row] == 1).count() as u64;
+        let positive = equal.iter().filter(|&&row| is_positive(row)).count() as u64;
         let negative = equal.len() as u64 - positive;
         ordered += positive as f64 * (below as f64 + negative as f64 / 2.0);
         below += negative;
@@ -169,10 +176,9 @@ fn auc(margins: &[f64], labels: &[u32]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn the_area_counts_pairs_in_the_right_order() {
+        let auc = |margins: &[f64], labels: &[u32]| super::auc(margins, |row| labels[row] == 1);
         assert_eq!(auc(&[1.0, 2.0, 3.0, 4.0], &[0, 0, 1, 1]), Some(1.0));
         assert_eq!(auc(&[1.0, 2.0, 3.0, 4.0], &[0, 1, 0, 1]), Some(0.75));
         assert_eq!(auc(&[1.0, 1.0, 1.0], &[0, 1, 1]), Some(0.5));

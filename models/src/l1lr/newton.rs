@@ -4,6 +4,8 @@
 //! active, their matrix of curvatures costs as much as some passes over the examples, and coordinates can then be moved
 //! thousands of times without looking at an example.
 
+use std::io;
+
 use super::columns::{Column, Columns, row_shares};
 use super::kernel::Pair;
 use super::prox::Penalty;
@@ -40,28 +42,40 @@ pub(super) struct Model {
 }
 
 impl Packed {
-    pub(super) fn new(columns: &Columns, chosen: Vec<u32>, rows: usize) -> Self {
-        let rows_of = |column: u32| match columns.column(column as usize) {
-            Column::Same { rows, .. } | Column::Each { rows, .. } => rows,
-        };
+    /// These columns by rows; nothing if that and the model would take more bytes than there may be.
+    ///
+    /// # Errors
+    /// If the columns are in a file that cannot be read.
+    pub(super) fn new(columns: &Columns, chosen: Vec<u32>, rows: usize, bytes_max: usize) -> io::Result<Option<Self>> {
+        let entries: usize = chosen.iter().map(|&column| columns.count(column as usize)).sum();
+        let matrices = (SHARES + 1) * chosen.len() * chosen.len();
+        if size_of::<usize>() * (rows + 1) + size_of::<(u32, f32)>() * entries + size_of::<f64>() * matrices > bytes_max
+        {
+            return Ok(None);
+        }
         let mut next = vec![0usize; rows + 1];
-        chosen.iter().for_each(|&column| rows_of(column).iter().for_each(|&row| next[row as usize + 1] += 1));
+        columns.walk(chosen.iter().copied(), |_, column| {
+            let (Column::Same { rows, .. } | Column::Each { rows, .. }) = column;
+            rows.iter().for_each(|&row| next[row as usize + 1] += 1);
+        })?;
         for row in 0..rows {
             next[row + 1] += next[row];
         }
         let mut entries = vec![(0, 0.0); next[rows]];
-        for (number, &column) in (0..).zip(&chosen) {
+        let mut number = 0;
+        columns.walk(chosen.iter().copied(), |_, column| {
             let mut put = |row: u32, value: f32| {
                 entries[next[row as usize]] = (number, value);
                 next[row as usize] += 1;
             };
-            match columns.column(column as usize) {
+            match column {
                 Column::Same { rows, value } => rows.iter().for_each(|&row| put(row, value)),
                 Column::Each { rows, values } => rows.iter().zip(values).for_each(|(&row, &value)| put(row, value)),
             }
-        }
+            number += 1;
+        })?;
         next.truncate(rows);
-        Self { columns: chosen, ends: next, entries }
+        Ok(Some(Self { columns: chosen, ends: next, entries }))
     }
 
     /// Whether the matrix costs no more than some passes over the examples.

@@ -1,23 +1,44 @@
 //! The regularisation path: a falling sequence of penalties, each fitted from the weights of the one before.
 
-use crate::examples::Examples;
+use crate::examples::{Example, Examples};
 
 /// The least `l1` at which no feature has a weight: the greatest slope of the mean loss where all weights are zero, and a
 /// bias is what the classes' shares say.
 #[must_use]
 pub fn lambda_max(examples: &Examples, positive: u32, bias: bool) -> f64 {
-    let count = examples.len() as f64;
-    let share = examples.labels().iter().filter(|label| **label == positive).count() as f64 / count;
-    let probability = if bias { share } else { 0.5 };
-    let mut slopes = vec![0.0f64; examples.features()];
+    let positives = examples.labels().iter().filter(|label| **label == positive).count();
+    let mut slopes = Slopes::new(examples.features(), bias.then_some((positives, examples.len())));
     for (row, &label) in examples.labels().iter().enumerate() {
-        let slope = probability - f64::from(u8::from(label == positive));
-        let example = examples.example(row);
+        slopes.add(examples.example(row), label == positive);
+    }
+    slopes.greatest() / examples.len() as f64
+}
+
+/// The slopes of the loss where all weights are zero.
+pub(super) struct Slopes {
+    slopes: Vec<f64>,
+    /// Of the class that is predicted, for every example.
+    probability: f64,
+}
+
+impl Slopes {
+    /// Of no examples yet; with a bias, so many of them are of that class and so many there are.
+    pub(super) fn new(features: usize, bias: Option<(usize, usize)>) -> Self {
+        let probability = bias.map_or(0.5, |(positive, all)| positive as f64 / all as f64);
+        Self { slopes: vec![0.0; features], probability }
+    }
+
+    pub(super) fn add(&mut self, example: Example<'_>, positive: bool) {
+        let slope = self.probability - f64::from(u8::from(positive));
         for (&feature, &value) in example.columns.iter().zip(example.values) {
-            slopes[feature as usize] += f64::from(value) * slope;
+            self.slopes[feature as usize] += f64::from(value) * slope;
         }
     }
-    slopes.iter().fold(0.0f64, |max, slope| max.max(slope.abs())) / count
+
+    /// The one furthest from zero.
+    pub(super) fn greatest(&self) -> f64 {
+        self.slopes.iter().fold(0.0f64, |max, slope| max.max(slope.abs()))
+    }
 }
 
 /// So many penalties below `max` down to `min`, each the same part of the one before; only `min` if that is not below.
@@ -53,7 +74,7 @@ mod tests {
             let config = Config { bias, ..Config::default() };
             let nonzeros = |l1: f64| {
                 let penalty = Penalty { l1, ..Penalty::NONE };
-                Solver::new(&examples, 1, l1, 1, &config).fit(penalty, |_| {}).weights.len()
+                Solver::new(&examples, 1, l1, 1, &config).fit(penalty, |_| {}).unwrap().weights.len()
             };
             assert_eq!((nonzeros(max * 1.001), nonzeros(max * 0.95) > 0), (0, true), "bias {bias}");
         }

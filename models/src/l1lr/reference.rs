@@ -134,7 +134,7 @@ pub(super) mod tests {
         let examples = examples(300, 40, 7);
         let config = strict(Config { bias: false, ..Config::default() });
         for penalty in PENALTIES {
-            let fit = Solver::new(&examples, 1, penalty.l1, 1, &config).fit(penalty, |_| {});
+            let fit = Solver::new(&examples, 1, penalty.l1, 1, &config).fit(penalty, |_| {}).unwrap();
             assert!(fit.converged);
             let sums = penalty.times(300.0);
             let blocks = Blocks::automatic(&[1; 40], 8, 1);
@@ -172,7 +172,8 @@ pub(super) mod tests {
         let examples = examples(120, 2, 5);
         for penalty in PENALTIES {
             let fit = Solver::new(&examples, 1, 0.0, 1, &strict(Config { bias: false, ..Config::default() }))
-                .fit(penalty, |_| {});
+                .fit(penalty, |_| {})
+                .unwrap();
             let (mut centre, mut width) = ([0.0, 0.0], 4.0);
             for _ in 0..40 {
                 let steps = || (-4..=4).map(|step| f64::from(step) / 4.0 * width);

@@ -13,6 +13,7 @@
 //!
 //! Once few features are active, a pass is a Newton step over all of them instead.
 
+use std::io;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -121,6 +122,8 @@ pub struct Solver {
     loss: f64,
     cost: f64,
     workers: usize,
+    /// Bytes that a Newton step may take.
+    newton_bytes: usize,
     stopping: Stopping,
     seed: u64,
     began: Instant,
@@ -141,10 +144,15 @@ impl Solver {
     pub fn new(examples: &Examples, positive: u32, l1_min: f64, workers: u32, config: &Config) -> Self {
         let began = Instant::now();
         let count = examples.len();
-        let workers = (workers as usize).min(1 + examples.entries() / ENTRIES_PER_WORKER);
+        let workers = workers_for(examples.entries(), workers);
         let worth = l1_min * count as f64;
         let columns = Columns::new(examples, Making { positive, worth, bias: config.bias, seed: config.seed, workers });
-        let delay = config.delay.map_or(workers - 1, |delay| delay as usize);
+        Self::of_columns(columns, workers, config, began)
+    }
+
+    /// Weights of zero for columns.
+    pub(super) fn of_columns(columns: Columns, workers: usize, config: &Config, began: Instant) -> Self {
+        let (count, delay) = (columns.targets.len(), delay_for(workers, config));
         let blocks = columns.blocks(config.blocks.map_or(BLOCKS, |blocks| blocks as usize));
         Self {
             weights: vec![0.0; columns.len()],
@@ -159,6 +167,7 @@ impl Solver {
             loss: 0.0,
             cost: 0.0,
             workers,
+            newton_bytes: usize::MAX,
             stopping: config.stopping,
             seed: config.seed,
             began,
@@ -167,28 +176,36 @@ impl Solver {
         }
     }
 
+    /// Takes Newton steps only where they take no more bytes than these.
+    pub(super) fn limit_newton(&mut self, bytes: usize) {
+        self.newton_bytes = bytes;
+    }
+
     /// Minimises the mean loss plus the penalty, from the weights of the fit before.
-    pub fn fit(&mut self, penalty: Penalty, mut observe: impl FnMut(&Progress)) -> Fit {
+    ///
+    /// # Errors
+    /// If the examples are in a file that cannot be read; never if they are in memory.
+    pub fn fit(&mut self, penalty: Penalty, mut observe: impl FnMut(&Progress)) -> io::Result<Fit> {
         let count = self.margins.len() as f64;
         self.penalty = penalty.times(count);
-        self.renew();
+        self.renew()?;
         let mut state = State::new(self.stopping);
         let (mut pass, mut since_sweep, mut sweeps) = (0, u32::MAX, 0);
         let (mut violation, mut fresh, mut newton, mut converged) = (0.0, true, false, false);
         loop {
             if since_sweep >= PASSES_PER_SWEEP {
                 if sweeps % SWEEPS_PER_RENEWAL == SWEEPS_PER_RENEWAL - 1 {
-                    self.renew();
+                    self.renew()?;
                     fresh = true;
                 }
-                violation = self.sweep();
+                violation = self.sweep()?;
                 (since_sweep, sweeps) = (0, sweeps + 1);
                 let objective = self.loss + self.cost;
                 if state.ended(objective, violation) {
                     // Margins drift away from the weights by rounding: the end is only believed of exact ones.
                     if !fresh {
-                        self.renew();
-                        violation = self.sweep();
+                        self.renew()?;
+                        violation = self.sweep()?;
                         fresh = true;
                     }
                     if (self.loss + self.cost - objective).abs() <= self.stopping.tolerance.max(DRIFT) * objective {
@@ -197,7 +214,7 @@ impl Solver {
                     }
                     state.look_again();
                 }
-                newton = self.newton_is_worth_it();
+                newton = self.newton_is_worth_it()?;
             }
             if pass == self.stopping.passes {
                 break;
@@ -206,7 +223,7 @@ impl Solver {
                 self.newton_step();
                 since_sweep = PASSES_PER_SWEEP;
             } else {
-                self.pass(pass);
+                self.pass(pass)?;
                 fresh = false;
                 since_sweep += 1;
             }
@@ -214,10 +231,10 @@ impl Solver {
             observe(&self.progress(pass));
         }
         if !fresh {
-            self.renew();
-            violation = self.sweep();
+            self.renew()?;
+            violation = self.sweep()?;
         }
-        self.result(pass, violation, converged)
+        Ok(self.result(pass, violation, converged))
     }
 
     fn progress(&self, pass: u32) -> Progress {
@@ -252,14 +269,15 @@ impl Solver {
     }
 
     /// Computes the margins and all that depends on them from the weights.
-    fn renew(&mut self) {
+    fn renew(&mut self) -> io::Result<()> {
         self.margins.fill(0.0);
-        for (column, &weight) in self.weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
-            kernel::add(&mut self.margins, self.columns.column(column), weight);
-        }
+        let (weights, margins) = (&self.weights, &mut self.margins);
+        let weighted = (0..weights.len() as u32).filter(|&column| weights[column as usize] != 0.0);
+        self.columns.walk(weighted, |column, entries| kernel::add(margins, entries, weights[column as usize]))?;
         self.loss = self.rows(Step::None).loss;
         let cost = |(column, &weight): (usize, &f64)| self.columns.penalty(column, self.penalty).cost(weight);
         self.cost = self.weights.iter().enumerate().map(cost).sum();
+        Ok(())
     }
 
     /// Changes the margins, and brings slopes and copies up to date.
@@ -286,37 +304,44 @@ impl Solver {
     }
 
     /// Finds the active features, and returns the sum of all violations.
-    fn sweep(&mut self) -> f64 {
+    fn sweep(&mut self) -> io::Result<f64> {
         const PARTS: usize = 64;
         let each = self.columns.len().div_ceil(PARTS).max(1);
         let (columns, weights, slopes, penalty) = (&self.columns, &self.weights, &self.slopes, self.penalty);
+        columns.forget();
         let parts: Vec<_> = self.active.chunks_mut(each).enumerate().collect();
         let found = share_out(self.workers, parts, |(part, active)| {
             let (mut sum, mut changed) = (0.0, false);
-            for (column, active) in (part * each..).zip(active) {
-                let slope = kernel::slope(slopes, columns.column(column));
+            let start = part * each;
+            let all = start as u32..(start + active.len()) as u32;
+            columns.walk_and_keep(all, |column, entries| {
+                let column = column as usize;
+                let slope = kernel::slope(slopes, entries);
                 let violation = columns.penalty(column, penalty).violation(weights[column], slope);
                 sum += violation;
                 let now = weights[column] != 0.0 || violation > 0.0;
-                changed |= now != *active;
-                *active = now;
-            }
-            (sum, changed)
+                changed |= now != active[column - start];
+                active[column - start] = now;
+                now
+            })?;
+            Ok((sum, changed))
         });
+        let found = found.into_iter().collect::<io::Result<Vec<(f64, bool)>>>()?;
         if found.iter().any(|(_, changed)| *changed) {
             self.packed = None;
         }
-        found.iter().map(|(sum, _)| sum).sum()
+        Ok(found.iter().map(|(sum, _)| sum).sum())
     }
 
     /// Takes every active feature once.
-    fn pass(&mut self, pass: u32) {
+    fn pass(&mut self, pass: u32) -> io::Result<()> {
         self.packed = None;
         let tasks = self.tasks(pass);
         for round in tasks.chunks(self.copies.len()) {
             let (columns, weights, penalty) = (&self.columns, &self.weights, self.penalty);
             let work: Vec<_> = round.iter().zip(&mut self.copies).collect();
             let done = share_out(self.workers, work, |(task, copy)| take_block(columns, weights, penalty, task, copy));
+            let done = done.into_iter().collect::<io::Result<Vec<Done>>>()?;
             let (changes, idle): (Vec<_>, Vec<_>) = done.into_iter().map(|done| (done.changes, done.idle)).unzip();
             let changes = changes.concat();
             let grown = self.cost_of(&changes, 1.0);
@@ -324,11 +349,12 @@ impl Solver {
             self.settle(&changes, tally.loss, tally.along + grown);
             idle.concat().iter().for_each(|&column| self.active[column as usize] = false);
         }
+        Ok(())
     }
 
     /// The active columns in the order of this pass: a block each, or several blocks that are not worth it alone.
     fn tasks(&self, pass: u32) -> Vec<Vec<u32>> {
-        let enough = if self.blocks_fixed { 1 } else { ENTRIES_PER_ROW * self.margins.len() };
+        let enough = if self.blocks_fixed { 1 } else { self.entries_per_task() };
         let (mut tasks, mut entries) = (vec![Vec::new()], 0);
         for block in self.blocks.order(crate::hold_out::mix(self.seed, u64::from(pass) + 1)) {
             if entries >= enough {
@@ -342,6 +368,18 @@ impl Solver {
             }
         }
         tasks
+    }
+
+    /// How many entries make a task: such that it is worth it, and that the last round has as much to do for every copy.
+    fn entries_per_task(&self) -> usize {
+        let (worth_it, copies) = (ENTRIES_PER_ROW * self.margins.len(), self.copies.len());
+        if copies == 1 {
+            return worth_it;
+        }
+        let active = (0..self.columns.len()).filter(|&column| self.active[column]);
+        let entries: usize = active.map(|column| self.columns.count(column)).sum();
+        let rounds = entries.div_ceil(worth_it * copies).max(1);
+        entries.div_ceil(rounds * copies)
     }
 
     /// By how much the penalty grows when this part of the changes is made.
@@ -380,15 +418,15 @@ impl Solver {
     }
 
     /// Whether the active features are few enough to solve for all of them together, and which these are by rows.
-    fn newton_is_worth_it(&mut self) -> bool {
+    fn newton_is_worth_it(&mut self) -> io::Result<bool> {
         if self.packed.is_none() {
             let active: Vec<u32> = (0..self.columns.len() as u32).filter(|&at| self.active[at as usize]).collect();
             if active.len() > newton::COLUMNS_MAX {
-                return false;
+                return Ok(false);
             }
-            self.packed = Some(Packed::new(&self.columns, active, self.margins.len()));
+            self.packed = Packed::new(&self.columns, active, self.margins.len(), self.newton_bytes)?;
         }
-        self.packed.as_ref().is_some_and(Packed::is_worth_it)
+        Ok(self.packed.as_ref().is_some_and(Packed::is_worth_it))
     }
 
     fn newton_step(&mut self) {
@@ -409,10 +447,15 @@ impl Solver {
 }
 
 /// Moves the coordinates of a block one after the other to where the quadratic model in `copy` is least.
-fn take_block(columns: &Columns, weights: &[f64], penalty: Penalty, task: &[u32], copy: &mut [Pair]) -> Done {
+fn take_block(
+    columns: &Columns,
+    weights: &[f64],
+    penalty: Penalty,
+    task: &[u32],
+    copy: &mut [Pair],
+) -> io::Result<Done> {
     let mut done = Done::default();
-    for &at in task {
-        let column = columns.column(at as usize);
+    columns.walk(task.iter().copied(), |at, column| {
         let penalty = columns.penalty(at as usize, penalty);
         let weight = weights[at as usize];
         let (slope, curvature) = kernel::sums(copy, column);
@@ -423,6 +466,16 @@ fn take_block(columns: &Columns, weights: &[f64], penalty: Penalty, task: &[u32]
         } else if weight == 0.0 && slope.abs() < IDLE * penalty.l1 {
             done.idle.push(at);
         }
-    }
-    done
+    })?;
+    Ok(done)
+}
+
+/// How many threads there is work for.
+pub(super) fn workers_for(entries: usize, workers: u32) -> usize {
+    (workers as usize).min(1 + entries / ENTRIES_PER_WORKER)
+}
+
+/// How many of the blocks before it a block misses.
+pub(super) fn delay_for(workers: usize, config: &Config) -> usize {
+    config.delay.map_or(workers - 1, |delay| delay as usize)
 }
