@@ -3,9 +3,9 @@
 //! Neither the clicks of the paper nor its 800 machines for workers are to be had, so a few numbers are chosen: the data
 //! are drawn here, with few features of many in an example as clicks have; a worker's part of an iteration takes
 //! [`ITERATION_SECONDS`] on average, against which what servers compute is nothing; and "the cluster was in concurrent use
-//! by other jobs", so some nodes are slow all the time and every worker stands still now and then. They are such that
-//! with sequential iterations workers wait somewhat more than half of the time: the paper became twice as fast by waiting
-//! less.
+//! by other jobs", so some nodes are slow all the time and every worker stands still now and then. They were
+//! chosen after a few trials, and how much a delay gains depends on them: with them workers wait somewhat more than half of
+//! the time under sequential iterations, as those of the paper's System B must have, which became twice as fast by that.
 
 mod delay;
 mod working_set;

@@ -7,6 +7,7 @@ use crate::l1lr::share::Share;
 /// Workers that examples are shared out to.
 const WORKERS: [u32; 5] = [1, 10, 100, 1_000, 10_000];
 const EXAMPLES: u32 = 100_000;
+/// Chosen, and decisive: of 40,000 features each of 100 workers needs 16.5 %, and each of 10,000 still 0.38 %.
 const FEATURES: u32 = 200_000;
 /// Clicks have more features than the runs to convergence can afford.
 const PER_EXAMPLE: u32 = 20;
