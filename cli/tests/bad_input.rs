@@ -718,6 +718,11 @@ const CASES: &[Case] = &[
         "range.txt:1: word 3 is not in the vocabulary of 3 words; expected a number below 3",
     ),
     (
+        "eval words.model prose.txt --vocabulary vocab.txt",
+        1,
+        "prose.txt: is text, whose words are written out, so a list of words has no effect; leave it out",
+    ),
+    (
         "eval words.model pairs.txt --vocabulary vocab.txt",
         1,
         "pairs.txt:1: the line states 3 distinct words and has 1 pairs of word:count",

@@ -24,6 +24,12 @@ pub enum CorpusError {
         /// The file as it was named.
         file: String,
     },
+    /// A vocabulary was given for documents that do not number their words.
+    #[error("{file}: is text, whose words are written out, so a list of words has no effect; leave it out")]
+    WrittenOut {
+        /// The file as it was named.
+        file: String,
+    },
     /// None of the words is in the vocabulary that was to be used.
     #[error("{file}: holds none of the {known} words that are known; expected documents with the same vocabulary")]
     NothingKnown {

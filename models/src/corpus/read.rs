@@ -73,9 +73,12 @@ impl Corpus {
             Some(file) => Words::known(vocabulary.clone(), Some(&words::read_vocabulary(file)?)),
             None => Words::known(vocabulary.clone(), None),
         };
-        let (corpus, unknown, _) = Builder::new(words, how).read(files)?;
+        let (corpus, unknown, text) = Builder::new(words, how).read(files)?;
+        let file = files.first().map(|file| file.as_ref().display().to_string()).unwrap_or_default();
+        if text && how.vocabulary.is_some() {
+            return Err(CorpusError::WrittenOut { file });
+        }
         if corpus.tokens() == 0 {
-            let file = files.first().map(|file| file.as_ref().display().to_string()).unwrap_or_default();
             return Err(CorpusError::NothingKnown { file, known: vocabulary.len() });
         }
         Ok((corpus, unknown))
