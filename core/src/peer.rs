@@ -7,8 +7,8 @@
 //!
 //! A peer starts a clock when all its senders are close enough behind, and uses no block that is ahead of it
 //! (`consistency.rs`). Where a peer sends to only a few others nothing is passed on: what it learnt reaches those beyond
-//! by way of the pairs that are computed on the changed replicas. The bound is then one between a peer and its senders;
-//! one at the end of a path of `d` may be `d` times as far behind.
+//! by way of the pairs that are computed on the changed replicas. The bound is then one between a peer and its senders: it
+//! may have ended `s + 1` clocks more than any of them, and `d (s + 1)` more than one from which the way to it is `d`.
 
 mod block;
 mod matrix;
@@ -278,10 +278,10 @@ impl Peer {
         if clock != sender.received {
             return Err(PeerError::OutOfOrder { from, clock, expected: sender.received });
         }
-        // From this peer a path of at most all others leads to the sender, each of whom may be ahead by the bound.
+        // The way from this peer to the sender is no longer than through all others.
         let staleness = self.consistency.staleness().unwrap_or(0);
-        let ahead_max = (self.peers - 1).saturating_mul(staleness);
-        if clock.0 > self.clock.0.saturating_add(ahead_max) {
+        let ahead_max = (self.peers - 1).saturating_mul(staleness.saturating_add(1));
+        if clock.0 >= self.clock.0.saturating_add(ahead_max) {
             return Err(PeerError::TooFarAhead { from, clock, to, at: self.clock });
         }
         sender.received = clock.next();
@@ -362,10 +362,10 @@ mod tests {
             "worker 0 sent factors of a matrix of 3 by 1, and the job's is one of 2 by 2"
         );
         assert_eq!(refuse(message(0, 1, SHAPE)), "worker 0 sent its block of clock 1 where that of clock 0 was due");
-        (0..3).for_each(|clock| peer.receive(message(0, clock, SHAPE)).expect("possible around the ring"));
+        (0..4).for_each(|clock| peer.receive(message(0, clock, SHAPE)).expect("possible around the ring"));
         assert_eq!(
-            peer.receive(message(0, 3, SHAPE)).expect_err("refused").to_string(),
-            "worker 0 sent its block of clock 3 to worker 1, which is at clock 0: further ahead than the bound lets anyone get"
+            peer.receive(message(0, 4, SHAPE)).expect_err("refused").to_string(),
+            "worker 0 sent its block of clock 4 to worker 1, which is at clock 0: further ahead than the bound lets anyone get"
         );
     }
 }
