@@ -3,7 +3,9 @@
 
 use hemiola::factors::{self, Factor, MatrixSchema, Peer};
 use hemiola::sim::{Config, Delays, Hazard, Straggler};
-use hemiola::{Consistency, Deployment, Error, Filter, Init, Outcome, Rows, Sabotage, TableId, TableSchema, Values};
+use hemiola::{
+    Consistency, Deployment, Error, Filter, Init, Outcome, Rows, Sabotage, TableId, TableSchema, Values, WorkerSplit,
+};
 
 /// A cheap hash, for data and for choices.
 fn mix(x: u64) -> u64 {
@@ -274,4 +276,193 @@ fn planted_faults_are_caught() {
         });
         assert!(caught, "{fault:?} was not noticed");
     }
+}
+
+#[test]
+fn a_peer_that_stops_early_is_named_by_those_who_wait_for_it() {
+    let outcome = factors::run(&Deployment::sim(2), &MatrixSchema::new(1, 1), |peer| {
+        (0..if peer.id().0 == 1 { 3 } else { 6 }).try_for_each(|_| peer.commit().map(|_| ()))?;
+        Ok(Vec::new())
+    });
+    let sentence = outcome.expect_err("worker 1 stopped early").to_string();
+    let expected = "every worker waits and nothing is under way: worker 0 waits for factors of worker 1 until it reaches \
+                    clock 4; they have come up to clock 3";
+    assert!(sentence.ends_with(expected), "{sentence}");
+}
+
+#[test]
+fn the_proximal_operator_is_applied_after_every_iteration() {
+    let outcome = factors::run(&Deployment::threads(2), &MatrixSchema::new(1, 2), |peer| {
+        // Never above what the number of finished iterations is.
+        peer.prox(|matrix, clock| matrix.numbers_mut().iter_mut().for_each(|x| *x = x.min(clock.0 as f32)));
+        for _ in 0..3 {
+            peer.write(&[-1.0], &[0.25, 5.0])?;
+            peer.commit()?;
+        }
+        Ok(bytes_of(peer.matrix().numbers()))
+    });
+    assert_eq!(outcome.expect("runs").results, vec![bytes_of(&[1.5, 3.0]); 2]);
+}
+
+/// Bytes that all peers send in an iteration, by the simulator's count.
+fn bytes_per_iteration(peers: u32, schema: &MatrixSchema, pairs: usize, nonzeros: Option<usize>) -> f64 {
+    const ITERATIONS: u64 = 8;
+    let outcome = factors::run(&Deployment::sim(peers), schema, |peer| {
+        let (u, v) = (vec![0.001f32; schema.rows as usize], vec![0.5f32; schema.columns as usize]);
+        let places: Vec<u32> = (0..nonzeros.unwrap_or(0) as u32).map(|place| place * 3).collect();
+        for _ in 0..ITERATIONS {
+            for _ in 0..pairs {
+                match nonzeros {
+                    Some(count) => peer.write(&u, Factor::Sparse(&places, &v[..count]))?,
+                    None => peer.write(&u, &v)?,
+                }
+            }
+            peer.commit()?;
+        }
+        peer.catch_up()?;
+        Ok(Vec::new())
+    });
+    let outcome = outcome.expect("runs");
+    let (sent, received) =
+        outcome.splits.iter().fold((0, 0), |(s, r), split| (s + split.bytes_sent, r + split.bytes_received));
+    assert!(received <= sent && received * 100 > sent * 99, "{sent} bytes sent, {received} received");
+    sent as f64 / ITERATIONS as f64
+}
+
+/// The paper counts `P²K(J + D)` values, a peer's own among them; over the wire go those of `P(P − 1)` pairs of peers.
+#[test]
+fn bytes_on_the_wire_are_those_of_the_formulas() {
+    const BYTES: f64 = 4.0;
+    let (peers, pairs, rows, columns) = (6u32, 40, 60u32, 600u32);
+    let close = |found: f64, expected: f64| {
+        assert!(found >= expected && found < expected * 1.02, "{found} bytes, {expected} expected");
+    };
+    let schema = MatrixSchema::new(rows, columns);
+    let (p, k, jd) = (f64::from(peers), pairs as f64, f64::from(rows + columns));
+    close(bytes_per_iteration(peers, &schema, pairs, None), BYTES * p * (p - 1.0) * k * jd);
+    for fanout in [1, 2, 4] {
+        let partial = MatrixSchema { fanout: Some(fanout), ..schema.clone() };
+        close(bytes_per_iteration(peers, &partial, pairs, None), BYTES * p * f64::from(fanout) * k * jd);
+    }
+    // A non-zero of a sparse factor is a place and a number.
+    for nonzeros in [25, 50, 100] {
+        let values = f64::from(rows) + 2.0 * nonzeros as f64;
+        close(bytes_per_iteration(peers, &schema, pairs, Some(nonzeros)), BYTES * p * (p - 1.0) * k * values);
+    }
+}
+
+/// Of full matrices every worker sends one and receives one, so that `PJD` values go each way.
+#[test]
+fn bytes_of_full_matrices_on_tables_are_those_of_the_formula() {
+    const CLOCKS: u64 = 30;
+    let (workers, rows, columns) = (4u32, 12u64, 1000u32);
+    let table = TableSchema { consistency: Consistency::Bsp, ..TableSchema::dense("matrix", rows, columns) };
+    let mut config = Config::new(workers);
+    config.servers = hemiola::sim::Servers::Apart(2);
+    let all: Vec<u64> = (0..rows).collect();
+    let outcome = hemiola::run(&Deployment::Sim(config), &[table], |worker| {
+        let mut matrix = Vec::new();
+        for _ in 0..CLOCKS {
+            worker.get_dense(TableId(0), &Rows::List(&all), &mut matrix)?;
+            let update = vec![1.0; matrix.len()];
+            worker.inc(TableId(0), &all, &Values::dense(columns, update))?;
+            worker.clock()?;
+        }
+        Ok(Vec::new())
+    });
+    let outcome = outcome.expect("runs");
+    let one_way = 4.0 * f64::from(workers) * rows as f64 * f64::from(columns);
+    // Everyone receives the matrix as it is in the beginning, and as it is after every clock.
+    let directions: [(fn(&WorkerSplit) -> u64, u64); 2] =
+        [(|split| split.bytes_sent, CLOCKS), (|split| split.bytes_received, CLOCKS + 1)];
+    for (bytes, matrices) in directions {
+        let found = outcome.splits.iter().map(bytes).sum::<u64>() as f64 / matrices as f64;
+        assert!((found / one_way - 1.0).abs() < 0.02, "{found} bytes, {one_way} expected");
+    }
+}
+
+#[test]
+fn a_job_that_cannot_be_is_refused_with_its_reason() {
+    let schema = MatrixSchema::new(3, 4);
+    let with = |change: fn(&mut MatrixSchema)| {
+        let mut changed = schema.clone();
+        change(&mut changed);
+        changed
+    };
+    let cluster = |change: fn(&mut Config)| {
+        let mut config = Config::new(3);
+        change(&mut config);
+        Deployment::Sim(config)
+    };
+    let threads = Deployment::threads(3);
+    let cases = [
+        (
+            threads.clone(),
+            with(|s| s.rows = 0),
+            "a matrix needs at least one row and one column and at most 1099511627776 numbers, not 0 by 4",
+        ),
+        (
+            threads.clone(),
+            with(|s| s.fanout = Some(3)),
+            "3 peers cannot send to 3 others each; the fan-out is from 1 to 2",
+        ),
+        (
+            threads.clone(),
+            with(|s| s.fanout = Some(0)),
+            "3 peers cannot send to 0 others each; the fan-out is from 1 to 2",
+        ),
+        (Deployment::threads(0), schema.clone(), "a job of factors needs at least one peer"),
+        (
+            threads.clone(),
+            with(|s| s.filters = vec![Filter::encoding(hemiola::filter::KeyCache::default())]),
+            "filter 'key-cache' is for the rows of tables; factors can be compressed with lz4 or zstd",
+        ),
+        (
+            cluster(|c| c.workers_per_node = 2),
+            schema.clone(),
+            "every peer has a process or node of its own; use one worker in each, not 2",
+        ),
+        (
+            cluster(|c| {
+                c.budget = Some(hemiola::Budget { bytes_per_second: 1 << 20, priority: hemiola::Priority::Random })
+            }),
+            schema.clone(),
+            "a bandwidth budget is for tables; peers send their factors at the end of every iteration",
+        ),
+        (
+            cluster(|c| {
+                c.faults.crashes.push(hemiola::sim::Crash {
+                    process: hemiola::sim::Process::Server(hemiola::ShardId(0)),
+                    seconds: 1.0,
+                })
+            }),
+            schema.clone(),
+            "server 0 cannot crash: the cluster has no such process",
+        ),
+    ];
+    for (deployment, schema, sentence) in cases {
+        let refused = factors::run(&deployment, &schema, |_| Ok(Vec::new())).expect_err("cannot be");
+        assert_eq!(refused.to_string(), sentence);
+    }
+    let misfit = factors::run(&threads, &schema, |peer| {
+        peer.write(&[1.0; 4], &[1.0; 4])?;
+        Ok(Vec::new())
+    });
+    let sentence = "a factor u of 4 numbers was written for a matrix with 3 rows";
+    assert_eq!(misfit.expect_err("does not fit").to_string(), sentence);
+}
+
+#[test]
+fn a_crashed_peer_ends_a_simulation_by_name() {
+    let mut config = Config::new(3);
+    let process = hemiola::sim::Process::Worker(hemiola::ClientId(1));
+    config.faults.crashes.push(hemiola::sim::Crash { process, seconds: 0.01 });
+    let outcome = factors::run(&Deployment::Sim(config), &MatrixSchema::new(2, 2), |peer| {
+        loop {
+            peer.work(100)?;
+            peer.commit()?;
+        }
+    });
+    let sentence = outcome.expect_err("a peer crashed").to_string();
+    assert!(sentence.starts_with("worker process 1 died at clock "), "{sentence}");
 }
