@@ -54,7 +54,9 @@
 //! - [`MatrixSchema::fanout`] lets a peer send to only so many others ([`crate::Topology`]). Nothing is passed on, so the
 //!   replicas differ; what a peer learnt reaches the others by way of the pairs that are computed on what it changed.
 //! - [`Peer::prox`] sets the proximal operator of a regulariser, applied whenever pairs have been subtracted.
+//! - [`cost`] says whether it pays, compared with sending the matrix itself.
 
+pub mod cost;
 mod peer;
 
 pub use hemiola_core::peer::{Factor, Matrix, PeerError};

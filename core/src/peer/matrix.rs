@@ -7,13 +7,10 @@ use super::Shape;
 use super::block::{Block, Factor, Side};
 use crate::schema::Init;
 
-/// Rows and columns that one step of the dense kernel keeps in registers.
+/// Rows that one step of the dense kernel keeps in registers.
 const TILE_ROWS: usize = 4;
-const TILE_COLUMNS: usize = 8;
-/// Pairs that are packed together: their columns of a panel stay in the first cache.
+/// Pairs that are packed together: a strip of their columns stays in the first cache.
 const PACK_PAIRS: usize = 128;
-/// Columns of a panel.
-const PANEL_COLUMNS: usize = 32;
 
 /// A matrix of numbers, row by row.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,62 +122,63 @@ impl Matrix {
             }
             return;
         }
-        pairs.chunks(PACK_PAIRS).for_each(|pairs| self.subtract_packed(pairs));
-    }
-
-    /// The blocked kernel: the factors are packed as they are needed, and a tile of the matrix stays in registers while
-    /// all pairs are subtracted from it.
-    fn subtract_packed(&mut self, pairs: &[(&[f32], &[f32])]) {
-        let (rows, columns) = (self.rows(), self.columns());
-        let mut packed_u = vec![[0.0f32; TILE_ROWS]; rows.div_ceil(TILE_ROWS) * pairs.len()];
-        for (tile, packed) in packed_u.chunks_exact_mut(pairs.len()).enumerate() {
-            let first = tile * TILE_ROWS;
-            let height = TILE_ROWS.min(rows - first);
-            packed.iter_mut().zip(pairs).for_each(|(to, (u, _))| to[..height].copy_from_slice(&u[first..][..height]));
-        }
-        let mut packed_v = vec![[[0.0f32; TILE_COLUMNS]; PANEL_COLUMNS / TILE_COLUMNS]; pairs.len()];
-        for panel in (0..columns).step_by(PANEL_COLUMNS) {
-            let width = PANEL_COLUMNS.min(columns - panel);
-            for (to, (_, v)) in packed_v.iter_mut().zip(pairs) {
-                to.as_flattened_mut()[..width].copy_from_slice(&v[panel..][..width]);
-            }
-            for (tile, packed_u) in packed_u.chunks_exact(pairs.len()).enumerate() {
-                let first = tile * TILE_ROWS;
-                let height = TILE_ROWS.min(rows - first);
-                for (strip, at) in (0..width).step_by(TILE_COLUMNS).enumerate() {
-                    let span = TILE_COLUMNS.min(width - at);
-                    let start = first * columns + panel + at;
-                    let mut sums = [[0.0f32; TILE_COLUMNS]; TILE_ROWS];
-                    for (r, sum) in sums[..height].iter_mut().enumerate() {
-                        sum[..span].copy_from_slice(&self.numbers[start + r * columns..][..span]);
-                    }
-                    subtract_tile(&mut sums, packed_u, &packed_v, strip);
-                    for (r, sum) in sums[..height].iter().enumerate() {
-                        self.numbers[start + r * columns..][..span].copy_from_slice(&sum[..span]);
-                    }
-                }
-            }
-        }
+        let columns = self.columns();
+        pairs.chunks(PACK_PAIRS).for_each(|pairs| subtract_packed(&mut self.numbers, columns, pairs));
     }
 }
 
-/// The innermost loops. Its lengths are known when it is compiled, so that it becomes vector instructions.
-fn subtract_tile(
-    sums: &mut [[f32; TILE_COLUMNS]; TILE_ROWS],
-    u: &[[f32; TILE_ROWS]],
-    v: &[[[f32; TILE_COLUMNS]; PANEL_COLUMNS / TILE_COLUMNS]],
-    strip: usize,
-) {
-    let mut kept = *sums;
-    for (u, v) in u.iter().zip(v) {
-        let v = &v[strip];
-        for r in 0..TILE_ROWS {
-            for c in 0..TILE_COLUMNS {
-                kept[r][c] -= u[r] * v[c];
+/// Subtracts packed pairs with the widest vectors of this machine. Products are rounded before they are subtracted
+/// whatever the width, so the bits are the same.
+fn subtract_packed(numbers: &mut [f32], columns: usize, pairs: &[(&[f32], &[f32])]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx") {
+        #[target_feature(enable = "avx")]
+        fn avx(numbers: &mut [f32], columns: usize, pairs: &[(&[f32], &[f32])]) {
+            subtract_in_tiles::<16>(numbers, columns, pairs);
+        }
+        #[expect(unsafe_code, reason = "the call needs a promise that the features are there")]
+        // SAFETY: they were asked for just above.
+        return unsafe { avx(numbers, columns, pairs) };
+    }
+    subtract_in_tiles::<8>(numbers, columns, pairs);
+}
+
+/// The blocked kernel: the factors are packed as they are needed, and a tile of the matrix of `WIDTH` columns stays in
+/// registers while all pairs are subtracted from it.
+#[inline(always)]
+fn subtract_in_tiles<const WIDTH: usize>(numbers: &mut [f32], columns: usize, pairs: &[(&[f32], &[f32])]) {
+    let rows = numbers.len() / columns;
+    let mut packed_u = vec![[0.0f32; TILE_ROWS]; rows.div_ceil(TILE_ROWS) * pairs.len()];
+    for (tile, packed) in packed_u.chunks_exact_mut(pairs.len()).enumerate() {
+        let first = tile * TILE_ROWS;
+        let height = TILE_ROWS.min(rows - first);
+        packed.iter_mut().zip(pairs).for_each(|(to, (u, _))| to[..height].copy_from_slice(&u[first..][..height]));
+    }
+    let mut packed_v = vec![[0.0f32; WIDTH]; pairs.len()];
+    for strip in (0..columns).step_by(WIDTH) {
+        let width = WIDTH.min(columns - strip);
+        packed_v.iter_mut().zip(pairs).for_each(|(to, (_, v))| to[..width].copy_from_slice(&v[strip..][..width]));
+        for (tile, packed_u) in packed_u.chunks_exact(pairs.len()).enumerate() {
+            let first = tile * TILE_ROWS;
+            let height = TILE_ROWS.min(rows - first);
+            let start = first * columns + strip;
+            let mut sums = [[0.0f32; WIDTH]; TILE_ROWS];
+            for (r, sum) in sums[..height].iter_mut().enumerate() {
+                sum[..width].copy_from_slice(&numbers[start + r * columns..][..width]);
+            }
+            // Lengths that are known when it is compiled become vector instructions.
+            for (u, v) in packed_u.iter().zip(&packed_v) {
+                for r in 0..TILE_ROWS {
+                    for c in 0..WIDTH {
+                        sums[r][c] -= u[r] * v[c];
+                    }
+                }
+            }
+            for (r, sum) in sums[..height].iter().enumerate() {
+                numbers[start + r * columns..][..width].copy_from_slice(&sum[..width]);
             }
         }
     }
-    *sums = kept;
 }
 
 fn subtract_from_row(row: &mut [f32], scale: f32, factor: Factor<'_>) {
