@@ -3,9 +3,7 @@
 
 use hemiola::factors::{self, Factor, MatrixSchema, Peer};
 use hemiola::sim::{Config, Delays, Hazard, Straggler};
-use hemiola::{
-    Consistency, Deployment, Error, Filter, Init, Outcome, Rows, Sabotage, TableId, TableSchema, Values, WorkerSplit,
-};
+use hemiola::{Consistency, Deployment, Error, Filter, Init, Outcome, Rows, Sabotage, TableId, TableSchema, Values};
 
 /// A cheap hash, for data and for choices.
 fn mix(x: u64) -> u64 {
@@ -373,10 +371,10 @@ fn bytes_of_full_matrices_on_tables_are_those_of_the_formula() {
     let outcome = outcome.expect("runs");
     let one_way = 4.0 * f64::from(workers) * rows as f64 * f64::from(columns);
     // Everyone receives the matrix as it is in the beginning, and as it is after every clock.
-    let directions: [(fn(&WorkerSplit) -> u64, u64); 2] =
-        [(|split| split.bytes_sent, CLOCKS), (|split| split.bytes_received, CLOCKS + 1)];
-    for (bytes, matrices) in directions {
-        let found = outcome.splits.iter().map(bytes).sum::<u64>() as f64 / matrices as f64;
+    let sent: u64 = outcome.splits.iter().map(|split| split.bytes_sent).sum();
+    let received: u64 = outcome.splits.iter().map(|split| split.bytes_received).sum();
+    for (bytes, matrices) in [(sent, CLOCKS), (received, CLOCKS + 1)] {
+        let found = bytes as f64 / matrices as f64;
         assert!((found / one_way - 1.0).abs() < 0.02, "{found} bytes, {one_way} expected");
     }
 }

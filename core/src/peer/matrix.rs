@@ -206,7 +206,8 @@ mod tests {
         let mut writer = BlockWriter::new(shape);
         for pair in 0..pairs {
             let factor = |width: u32, sparse: bool, salt: u64| -> (Vec<u32>, Vec<f32>) {
-                let chosen = |place: &u32| !sparse || mix(seed ^ u64::from(*place) ^ (pair << 20) ^ salt) % 5 == 0;
+                let chosen =
+                    |place: &u32| !sparse || mix(seed ^ u64::from(*place) ^ (pair << 20) ^ salt).is_multiple_of(5);
                 let places: Vec<u32> = (0..width).filter(chosen).collect();
                 let numbers = places.iter().map(|&p| number(seed ^ mix(salt + pair * 977) ^ u64::from(p))).collect();
                 (places, numbers)
