@@ -25,6 +25,9 @@ test: check ## everything that continuous integration runs
 	$(CARGO) run --quiet -p hemiola --example hello -- threads
 	$(CARGO) run --quiet -p hemiola --example hello -- tcp
 	$(CARGO) run --quiet -p hemiola --example hello -- sim
+	$(CARGO) run --quiet -p hemiola --example factors -- threads
+	$(CARGO) run --quiet -p hemiola --example factors -- tcp
+	$(CARGO) run --quiet -p hemiola --example factors -- sim
 	$(CARGO) run --quiet -p hemiola --example momentum -- threads
 	$(CARGO) run --quiet -p hemiola --example momentum -- tcp
 	$(CARGO) run --quiet -p hemiola --example momentum -- sim
@@ -35,7 +38,7 @@ test: check ## everything that continuous integration runs
 	$(CARGO) run --quiet -p hemiola --example own_filter -- sim
 
 sim: ## 2,000 random clusters under the consistency oracle (SEED=n for one of them)
-	$(if $(SEED),HEMIOLA_SEED=$(SEED),HEMIOLA_SEEDS=2000) $(CARGO) test --release -p hemiola --test oracle -- --nocapture
+	$(if $(SEED),HEMIOLA_SEED=$(SEED),HEMIOLA_SEEDS=2000) $(CARGO) test --release -p hemiola --test oracle --test factors -- --nocapture
 
 soak: ## 50 jobs killed at random moments that go on from their checkpoints (SEED=n for others)
 	$(if $(SEED),HEMIOLA_SEED=$(SEED)) HEMIOLA_MOMENTS=50 $(CARGO) test -p hemiola --test checkpoints -- --nocapture killed

@@ -9,7 +9,8 @@
 
 use crate::array::{Array, Frame};
 use crate::ids::{Clock, TableId, WorkerId};
-use crate::message::{ToClient, ToShard};
+use crate::message::{ToClient, ToPeer, ToShard};
+use crate::peer::{Block, Form, Shape};
 use crate::precision::Precision;
 use crate::snapshot::{Layer, Part};
 use crate::task::Node;
@@ -26,7 +27,7 @@ compile_error!("the wire format is the memory of a little-endian machine");
 /// The length of a frame's header.
 pub const HEADER_BYTES: usize = size_of::<Header>();
 /// The version of the format. A peer with another one is refused.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 const MAGIC: u32 = u32::from_le_bytes(*b"HEMI");
 
 /// What is sent or received over a connection.
@@ -36,6 +37,8 @@ pub enum Message {
     ToShard(ToShard),
     /// From a shard to a client.
     ToClient(ToClient),
+    /// From a peer to another.
+    ToPeer(ToPeer),
     /// Between a process of a job and its coordinator.
     Control(Array<u8>),
     /// Rows of a checkpoint, in a file.
@@ -118,6 +121,7 @@ const PART: u8 = 11;
 const STATE_PART: u8 = 12;
 const TASK_TO_SHARD: u8 = 13;
 const TASK_TO_CLIENT: u8 = 14;
+const FACTORS: u8 = 15;
 
 const NO_VALUES: u8 = 0;
 const DENSE: u8 = 1;
@@ -126,6 +130,9 @@ const COUNTS: u8 = 3;
 const CUSTOM: u8 = 4;
 const HALF_F16: u8 = 5;
 const HALF_BF16: u8 = 6;
+/// The forms of factor pairs: this one is of two dense sides, and a sparse side adds its bit.
+const PAIRS: u8 = 16;
+const SPARSE_SIDES: [u8; 2] = [1, 2];
 /// Added to the form of dense rows that have a version each, in the place of offsets.
 const VERSIONED: u8 = 0x80;
 /// Where a letter is about no table.
@@ -138,6 +145,7 @@ impl Message {
         let plain = match self {
             Self::ToShard(message) => lay_out_to_shard(message, number, acknowledged),
             Self::ToClient(message) => lay_out_to_client(message, number, acknowledged),
+            Self::ToPeer(message) => lay_out_to_peer(message, number, acknowledged),
             Self::Control(bytes) => return encode_control(bytes, number, acknowledged),
             Self::Part(Part { table, clock, layer, spans, values }) => {
                 let kind = if *layer == Layer::Rows { PART } else { STATE_PART };
@@ -194,6 +202,32 @@ pub fn lay_out_to_client(message: &ToClient, number: u64, acknowledged: u64) -> 
         }
         ToClient::Task(letter) => Plain::with_letter(head(TASK_TO_CLIENT), letter),
     }
+}
+
+/// A message to a peer laid out. Its header has the shape of the matrix where other messages count updates, and the
+/// number of pairs where they have a width.
+#[must_use]
+pub fn lay_out_to_peer(message: &ToPeer, number: u64, acknowledged: u64) -> Plain<'_> {
+    let ToPeer { from, clock, block } = message;
+    let Shape { rows, columns } = block.shape();
+    let sparse = block.forms().into_iter().zip(SPARSE_SIDES).filter(|(form, _)| *form == Form::Sparse);
+    let head = Header {
+        form: sparse.fold(PAIRS, |form, (_, bit)| form | bit),
+        clock: clock.0,
+        worker: from.0,
+        width: block.pairs() as u32,
+        through: u64::from(rows) | u64::from(columns) << 32,
+        offsets: block.words().len() as u32,
+        entries: block.numbers().len() as u32,
+        ..Header::new(FACTORS, number, acknowledged)
+    };
+    Plain::new(head, [&[], bytemuck::cast_slice(block.words()), &[], bytemuck::cast_slice(block.numbers())])
+}
+
+/// How many bytes a message to a peer will take, without encoding it.
+#[must_use]
+pub fn bytes_to_peer(message: &ToPeer) -> u64 {
+    (HEADER_BYTES + message.block.wire_bytes()) as u64
 }
 
 /// How many bytes a message to a shard will take, without encoding it.
@@ -406,7 +440,7 @@ impl Header {
 
     /// The table whose encoding filters such messages pass.
     pub(crate) fn filtered_table(&self) -> Option<usize> {
-        let of_table = matches!(self.kind, GET | INC | ROWS | TASK_TO_SHARD | TASK_TO_CLIENT);
+        let of_table = matches!(self.kind, GET | INC | ROWS | TASK_TO_SHARD | TASK_TO_CLIENT | FACTORS);
         (of_table && self.table != NO_TABLE).then_some(self.table as usize)
     }
 
@@ -510,6 +544,7 @@ impl Header {
             VISIBLE => Message::ToClient(ToClient::Visible { table, through }),
             TASK_TO_SHARD => Message::ToShard(ToShard::Task(self.letter(keys, values)?)),
             TASK_TO_CLIENT => Message::ToClient(ToClient::Task(self.letter(keys, values)?)),
+            FACTORS => Message::ToPeer(self.factors(values)?),
             CONTROL => Message::Control(Array::in_frame(frame, 0, self.bytes as usize).ok_or(CodecError::Counts)?),
             ACKNOWLEDGE => Message::Acknowledge,
             _ => {
@@ -520,6 +555,20 @@ impl Header {
 
     fn rows(&self, (frame, start): (&Arc<Frame>, usize)) -> Result<Array<u64>, CodecError> {
         Array::in_frame(frame, start, self.keys as usize).ok_or(CodecError::Counts)
+    }
+
+    fn factors(&self, (frame, start): (&Arc<Frame>, usize)) -> Result<ToPeer, CodecError> {
+        let sides = self.form ^ PAIRS;
+        if sides > SPARSE_SIDES[0] | SPARSE_SIDES[1] || self.keys != 0 || self.bytes != 0 {
+            return Err(CodecError::Kind { kind: self.kind, form: self.form });
+        }
+        let forms = SPARSE_SIDES.map(|bit| if sides & bit == 0 { Form::Dense } else { Form::Sparse });
+        let shape = Shape { rows: self.through as u32, columns: (self.through >> 32) as u32 };
+        let words = Array::in_frame(frame, start, self.offsets as usize).ok_or(CodecError::Counts)?;
+        let after_words = start + self.offsets as usize * size_of::<u32>();
+        let numbers = Array::in_frame(frame, after_words, self.entries as usize).ok_or(CodecError::Counts)?;
+        let block = Block::from_wire(shape, self.width, forms, words, numbers).ok_or(CodecError::Counts)?;
+        Ok(ToPeer { from: WorkerId(self.worker), clock: Clock(self.clock), block })
     }
 
     fn letter(&self, keys: (&Arc<Frame>, usize), values: (&Arc<Frame>, usize)) -> Result<Letter, CodecError> {
@@ -592,6 +641,7 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::{BlockWriter, Factor};
     use proptest::prelude::*;
 
     fn wire(message: &Message) -> Vec<u8> {
@@ -602,6 +652,7 @@ mod tests {
         match message {
             Message::ToShard(message) => assert_eq!(bytes_to_shard(message), encoded.wire_bytes()),
             Message::ToClient(message) => assert_eq!(bytes_to_client(message), encoded.wire_bytes()),
+            Message::ToPeer(message) => assert_eq!(bytes_to_peer(message), encoded.wire_bytes()),
             Message::Part(_) | Message::Control(_) | Message::Acknowledge => {}
         }
         bytes
@@ -645,7 +696,7 @@ mod tests {
     }
 
     fn message() -> impl Strategy<Value = Message> {
-        (0..11u8, values(), any::<u32>(), any::<u64>()).prop_map(|(kind, (rows, values), small, through)| {
+        (0..12u8, values(), any::<u32>(), any::<u64>()).prop_map(|(kind, (rows, values), small, through)| {
             let versions = (small % 2 == 0 && matches!(values, Values::Dense { .. } | Values::Half { .. }))
                 .then(|| rows.iter().map(|&row| row as u32).collect::<Vec<u32>>().into());
             let (table, clock, rows) = (TableId(small), Clock(small), Array::from(rows));
@@ -677,6 +728,19 @@ mod tests {
                     } else {
                         Message::ToClient(ToClient::Task(letter))
                     }
+                }
+                10 => {
+                    let shape = Shape { rows: small % 7 + 1, columns: 40 };
+                    let mut writer = BlockWriter::new(shape);
+                    for pair in 0..small % 5 {
+                        let u = vec![pair as f32; shape.rows as usize];
+                        let (places, numbers) = ([pair, 9 + pair % 20], [0.5, through as f32]);
+                        let v = vec![0.25; 40];
+                        let v = if through % 2 == 0 { Factor::Dense(&v) } else { Factor::Sparse(&places, &numbers) };
+                        let u = if through % 3 == 0 { Factor::Dense(&u) } else { Factor::Sparse(&[0], &[1.5]) };
+                        writer.write(u, v).expect("fits");
+                    }
+                    Message::ToPeer(ToPeer { from: WorkerId(small), clock, block: writer.finish() })
                 }
                 _ => Message::Acknowledge,
             }
@@ -723,7 +787,7 @@ mod tests {
         );
         assert_eq!(
             with(4, &[9, 0]),
-            "the other end speaks version 9 of the protocol, this one version 3; use the same release on both"
+            "the other end speaks version 9 of the protocol, this one version 4; use the same release on both"
         );
         assert_eq!(with(48, &[0xff; 4]), "a message of 34359738360 bytes was announced, and at most 1000 are taken");
         assert_eq!(with(72, &[7]), "a message's checksum does not match: it was damaged on the way");

@@ -61,6 +61,13 @@ impl Consistency {
         }
     }
 
+    /// Whether a peer at clock `reader` may use factors that another computed in clock `update`: none that are ahead of
+    /// it (Xie et al., formula (4)). It is less than a table may show, and the same for every bound.
+    #[must_use]
+    pub fn may_use(self, update: Clock, reader: Clock) -> bool {
+        update < reader
+    }
+
     /// Whether shards push changed rows to the clients that have read them.
     #[must_use]
     pub fn is_eager(self) -> bool {

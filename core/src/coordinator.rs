@@ -29,11 +29,11 @@ impl fmt::Display for Process {
 /// From a process to the coordinator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ToCoordinator {
-    /// The process is ready; a server says where it listens.
+    /// The process is ready; a server or a peer says where it listens.
     Join {
         /// Who.
         process: Process,
-        /// Where a server listens.
+        /// Where a server or a peer listens.
         address: Option<String>,
     },
     /// A worker's part of report number `index`.
@@ -78,8 +78,8 @@ pub enum ToCoordinator {
 pub enum FromCoordinator {
     /// Everyone is there: begin.
     Start {
-        /// Where the servers listen, in the order of their shards.
-        servers: Vec<String>,
+        /// Where the processes listen that do, in their order: servers by their shards, or peers by their numbers.
+        addresses: Vec<String>,
     },
     /// Report number `index`, summed over all workers in worker order.
     Totals {
@@ -169,8 +169,8 @@ impl Coordinator {
             ToCoordinator::Join { process, address } => {
                 self.addresses.insert(process, address);
                 if self.addresses.len() == self.processes {
-                    self.outbox
-                        .push(FromCoordinator::Start { servers: self.addresses.values().flatten().cloned().collect() });
+                    let addresses = self.addresses.values().flatten().cloned().collect();
+                    self.outbox.push(FromCoordinator::Start { addresses });
                 }
             }
             ToCoordinator::Report { worker, index, values } => self.report(worker, index, values),
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(coordinator.absent(), [worker(0)]);
         assert_eq!(coordinator.outbox().count(), 0);
         coordinator.receive(worker(0), join(worker(0), None));
-        let start = FromCoordinator::Start { servers: vec!["here:1".into()] };
+        let start = FromCoordinator::Start { addresses: vec!["here:1".into()] };
         assert_eq!(coordinator.outbox().collect::<Vec<_>>(), [start]);
     }
 

@@ -17,6 +17,7 @@
 //!   at which clocks.
 //! - [`budget`] says how much a node may send, [`priority`] what goes first, and [`pacer`] when.
 //! - [`task`] is the other way to use the tables: pushes, pulls and functions with dependencies, over the same links.
+//! - A [`peer`] is a third way, without tables: replicas of a matrix that exchange factor pairs.
 //! - [`coordinator`] sums what workers report and decides when a job begins, ends or has failed.
 
 pub mod array;
@@ -38,6 +39,7 @@ pub mod link;
 pub mod message;
 mod misuse;
 pub mod pacer;
+pub mod peer;
 mod precision;
 pub mod priority;
 pub mod procedure;
@@ -68,6 +70,7 @@ pub use ids::{ClientId, Clock, ShardId, TableId, WorkerId};
 pub use lease::Lease;
 pub use misuse::Misuse;
 pub use pacer::Pacer;
+pub use peer::Peer;
 pub use precision::Precision;
 pub use priority::Priority;
 pub use procedure::Procedure;

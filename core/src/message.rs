@@ -1,4 +1,4 @@
-//! What travels between a client and a shard.
+//! What travels between a client and a shard, and between two peers.
 //!
 //! Updates of one table from one client to one shard are counted from one, in the order of sending, and applied in
 //! that order; `through` in a reply says how many of them are in the values. That is how a client that reads its own
@@ -7,6 +7,7 @@
 
 use crate::array::Array;
 use crate::ids::{Clock, TableId, WorkerId};
+use crate::peer::Block;
 use crate::task::letter::Letter;
 use crate::values::Values;
 
@@ -94,4 +95,15 @@ pub enum ToClient {
     },
     /// About a task, for a node of the client.
     Task(Letter),
+}
+
+/// From a peer to another: its factor pairs of one iteration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToPeer {
+    /// Who computed them.
+    pub from: WorkerId,
+    /// In which clock.
+    pub clock: Clock,
+    /// The pairs.
+    pub block: Block,
 }

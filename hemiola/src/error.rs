@@ -1,6 +1,7 @@
 //! What can go wrong with a job, by what the caller can do about it.
 
 use hemiola_core::client::Wait;
+use hemiola_core::peer::{PeerError, PeerWait};
 use hemiola_core::task::{Node, TaskError, TaskFailure};
 use hemiola_core::{Clock, Misuse, SchemaError, WorkerId};
 use thiserror::Error;
@@ -20,6 +21,14 @@ pub enum Error {
     Timeout {
         /// What was waited for.
         wait: Wait,
+        /// How long.
+        seconds: f64,
+    },
+    /// A peer's wait for factors took too long.
+    #[error("{wait}; gave up after {seconds:.0} s")]
+    PeerTimeout {
+        /// What was waited for.
+        wait: PeerWait,
         /// How long.
         seconds: f64,
     },
@@ -47,6 +56,12 @@ pub enum Error {
         /// Who.
         worker: WorkerId,
     },
+    /// A job of peers cannot be.
+    #[error(transparent)]
+    Factors(#[from] crate::factors::FactorsError),
+    /// A factor cannot be written.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
     /// A checkpoint cannot be gone on from, or none can be written.
     #[error(transparent)]
     Checkpoint(#[from] crate::checkpoint::CheckpointError),

@@ -9,9 +9,10 @@ use hemiola_core::checkpoint::{Planner, Whole};
 use hemiola_core::coordinator::{Coordinator, FromCoordinator, Process, ToCoordinator};
 use hemiola_core::filter::FilterError;
 use hemiola_core::filter::ledger::{self, FilterSaving};
+use hemiola_core::peer::{Freshness, PeerWait};
 use hemiola_core::shard::ShardError;
 use hemiola_core::snapshot::{Part, PartError};
-use hemiola_core::{Client, ClientId, Clock, Embedded, Misuse, Shard, StalenessHistogram, WorkerId};
+use hemiola_core::{Client, ClientId, Clock, Embedded, Misuse, Peer, Shard, StalenessHistogram, WorkerId};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,6 +67,8 @@ pub(crate) enum Core {
     Embedded(Embedded),
     /// A cache; the shards that are in this process too, if any.
     Cached { client: Client, shards: Vec<Shard> },
+    /// No tables at all: the peers of a job of factors that are in this process, by number.
+    Peers(Vec<Peer>),
 }
 
 /// How messages leave this process, and what a waiting worker does.
@@ -87,6 +90,7 @@ impl Host {
         let local_workers = match &core {
             Core::Embedded(tables) => tables.workers() as u64,
             Core::Cached { client, .. } => client.workers() as u64,
+            Core::Peers(peers) => peers.len() as u64,
         };
         let state = State {
             core,
@@ -217,7 +221,7 @@ impl Host {
         let mut state = self.state.lock();
         let sent = match &mut state.core {
             Core::Cached { client, .. } => client.send_early(bytes),
-            Core::Embedded(_) => 0,
+            Core::Embedded(_) | Core::Peers(_) => 0,
         };
         self.carry(&mut state);
         sent
@@ -284,6 +288,10 @@ impl Host {
                 self.announce_checkpoint(state);
                 return;
             }
+            Core::Peers(peers) => {
+                self.carry_factors(peers);
+                return;
+            }
             Core::Cached { client, shards } => (client, shards),
         };
         match &self.carrier {
@@ -308,6 +316,24 @@ impl Host {
 }
 
 impl Host {
+    /// Carries what peers have to say to one another.
+    fn carry_factors(&self, peers: &mut [Peer]) {
+        match &self.carrier {
+            Carrier::Threads => {
+                let messages: Vec<_> = peers.iter_mut().flat_map(Peer::outbox).collect();
+                for (to, message) in messages {
+                    peers[to.index()].receive(message).expect("our own peers keep to the protocol");
+                }
+            }
+            Carrier::Tcp(port) => {
+                peers.iter_mut().flat_map(Peer::outbox).for_each(|(to, message)| port.send_to_peer(to, message));
+            }
+            Carrier::Sim(port) => {
+                peers.iter_mut().flat_map(Peer::outbox).for_each(|(to, message)| port.send_to_peer(to, message));
+            }
+        }
+    }
+
     /// Hands the tables of this process to the thread that writes them, once they are ready.
     fn announce_checkpoint(&self, state: &mut State) {
         if let (Some(vault), Some(clock)) = (&self.vault, state.core.checkpoint_ready())
@@ -331,6 +357,7 @@ impl Host {
         match &mut self.state.lock().core {
             Core::Embedded(tables) => tables.end_checkpoint(),
             Core::Cached { shards, .. } => shards.iter_mut().for_each(Shard::end_checkpoint),
+            Core::Peers(_) => {}
         }
         self.changed.notify_all();
     }
@@ -347,6 +374,7 @@ impl Core {
         match self {
             Self::Embedded(tables) => tables.restore(part),
             Self::Cached { shards, .. } => shards.iter_mut().try_for_each(|shard| shard.restore(part)),
+            Self::Peers(_) => Ok(()),
         }
     }
 
@@ -358,6 +386,7 @@ impl Core {
                 client.resume(clock);
                 shards.iter_mut().for_each(|shard| shard.resume(clock));
             }
+            Self::Peers(_) => {}
         }
     }
 
@@ -365,6 +394,7 @@ impl Core {
         match self {
             Self::Embedded(tables) => tables.checkpoint(clock),
             Self::Cached { client, .. } => client.checkpoint(clock),
+            Self::Peers(_) => {}
         }
     }
 
@@ -372,6 +402,7 @@ impl Core {
         match self {
             Self::Embedded(tables) => tables.checkpoint_ready(),
             Self::Cached { shards, .. } => shards.first().and_then(Shard::checkpoint_ready),
+            Self::Peers(_) => None,
         }
     }
 
@@ -379,13 +410,14 @@ impl Core {
         match self {
             Self::Embedded(tables) => tables.checkpoint_part(bytes_max),
             Self::Cached { shards, .. } => shards.first_mut().and_then(|shard| shard.checkpoint_part(bytes_max)),
+            Self::Peers(_) => None,
         }
     }
 
     /// What filters saved in this process.
     pub(crate) fn savings(&self) -> Vec<FilterSaving> {
         match self {
-            Self::Embedded(_) => Vec::new(),
+            Self::Embedded(_) | Self::Peers(_) => Vec::new(),
             Self::Cached { client, shards } => {
                 let mut savings = client.ledger().savings();
                 shards.iter().for_each(|shard| ledger::merge(&mut savings, shard.ledger().savings()));
@@ -394,11 +426,31 @@ impl Core {
         }
     }
 
-    pub(crate) fn histogram(&self) -> &StalenessHistogram {
+    /// How stale reads have been in this process.
+    pub(crate) fn histogram(&self) -> StalenessHistogram {
         match self {
-            Self::Embedded(tables) => tables.histogram(),
-            Self::Cached { client, .. } => client.histogram(),
+            Self::Embedded(tables) => tables.histogram().clone(),
+            Self::Cached { client, .. } => client.histogram().clone(),
+            Self::Peers(peers) => {
+                let mut histogram = StalenessHistogram::default();
+                peers.iter().for_each(|peer| histogram.merge(peer.histogram()));
+                histogram
+            }
         }
+    }
+
+    /// What a peer waits for. If that has come while it gave up, itself.
+    pub(crate) fn peer_wait(&self, worker: WorkerId, freshness: Freshness) -> PeerWait {
+        let Self::Peers(peers) = self else { unreachable!("only a job of factors has peers") };
+        let peer = peers.iter().find(|peer| peer.id() == worker).expect("a worker of this process");
+        let clock = peer.clock();
+        peer.wait(freshness).unwrap_or(PeerWait { worker, sender: worker, needed: clock, reached: clock })
+    }
+
+    /// The peer of a worker of this process.
+    pub(crate) fn peer(&mut self, worker: WorkerId) -> &mut Peer {
+        let Self::Peers(peers) = self else { unreachable!("only a job of factors has peers") };
+        peers.iter_mut().find(|peer| peer.id() == worker).expect("a worker of this process")
     }
 }
 

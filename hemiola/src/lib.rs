@@ -21,12 +21,14 @@
 //! ```
 //!
 //! The same program runs in local processes over tcp with `Deployment::tcp`, and in virtual time on simulated nodes
-//! with `Deployment::sim`. See [`Worker`] for everything a worker can do, and [`tasks`] for the other way to write an
-//! algorithm: a scheduler that issues tasks with dependencies.
+//! with `Deployment::sim`. See [`Worker`] for everything a worker can do, and [`tasks`] for another way to write an
+//! algorithm: a scheduler that issues tasks with dependencies. For a matrix whose updates are of low rank, [`factors`] is
+//! a third: peers that send one another the factors.
 
 pub mod checkpoint;
 mod deployment;
 mod error;
+pub mod factors;
 mod host;
 pub mod sim;
 pub mod tasks;

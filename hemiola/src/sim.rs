@@ -33,7 +33,8 @@ use crate::threads::run_worker;
 use baton::Seat;
 use hemiola_core::coordinator::{FromCoordinator, ToCoordinator};
 use hemiola_core::filter::ledger::{self, FilterSaving};
-use hemiola_core::message::{ToClient, ToShard};
+use hemiola_core::message::{ToClient, ToPeer, ToShard};
+use hemiola_core::peer::{Broadcast, Freshness, Peer};
 use hemiola_core::task::service::{Service, Tenant};
 use hemiola_core::{Client, ClientId, Clock, Event, Job, ShardId, StalenessHistogram, TableSchema, WorkerId};
 use parking_lot::Mutex;
@@ -90,6 +91,11 @@ impl Port {
         self.cluster.world.lock().send(self.client, shard, Load::Request(message));
     }
 
+    /// Every node has one peer, so they go by the same numbers.
+    pub(crate) fn send_to_peer(&self, to: WorkerId, message: Arc<ToPeer>) {
+        self.cluster.world.lock().send(self.client, ShardId(to.0), Load::Factors(message));
+    }
+
     /// Keeps what a worker hands in at a checkpoint.
     pub(crate) fn save(&self, worker: WorkerId, clock: Clock, reports: u32, state: Vec<u8>) {
         self.cluster.world.lock().save_state(self.client, worker, (clock, reports), state);
@@ -121,6 +127,7 @@ impl Cluster {
                     return;
                 }
                 Step::Deliver { client, shard, message } => self.deliver(client, shard, &message),
+                Step::DeliverFactors { to, message } => self.deliver_factors(to, message),
                 Step::Hear(answer) => self.hear(&answer),
                 Step::Ask { client, bytes, sent } => self.ask(client, bytes, sent),
                 Step::Stop { reason } => {
@@ -155,6 +162,22 @@ impl Cluster {
         }
     }
 
+    fn deliver_factors(&self, to: WorkerId, message: Arc<ToPeer>) {
+        let client = ClientId(to.0);
+        let host = self.world.lock().host(client);
+        let (result, may_start) = host.deliver(|state| {
+            let peer = state.core.peer(to);
+            (peer.receive(message), peer.wait(Freshness::Bound).is_none())
+        });
+        let mut world = self.world.lock();
+        if may_start {
+            world.wake_parked(to);
+        }
+        if let Err(error) = result {
+            world.fail(Process::Worker(client), &error);
+        }
+    }
+
     /// Asks a client for updates to send early.
     fn ask(&self, client: ClientId, bytes: usize, sent: usize) {
         let host = self.world.lock().host(client);
@@ -174,7 +197,10 @@ impl Cluster {
     /// Takes note of what happened in a client, before time passes.
     fn record(&self, client: ClientId) {
         let host = self.world.lock().host(client);
-        let events: Vec<Event> = with_client(&host, |client| client.events().collect());
+        let events: Vec<Event> = host.deliver(|state| match &mut state.core {
+            Core::Cached { client, .. } => client.events().collect(),
+            Core::Embedded(_) | Core::Peers(_) => Vec::new(),
+        });
         self.world.lock().record(events);
     }
 
@@ -187,7 +213,7 @@ impl Cluster {
 fn with_client<R>(host: &Host, f: impl FnOnce(&mut Client) -> R) -> R {
     host.deliver(|state| match &mut state.core {
         Core::Cached { client, .. } => f(client),
-        Core::Embedded(_) => unreachable!("a simulated node has a cache"),
+        Core::Embedded(_) | Core::Peers(_) => unreachable!("a simulated node with tables has a cache"),
     })
 }
 
@@ -233,14 +259,47 @@ fn simulate(
         budget: config.budget,
     };
     job.validate()?;
-    let seats = (0..job.workers()).map(|_| Seat::default()).collect();
-    let cluster = Arc::new(Cluster { world: Mutex::new(World::new(config, job.clone())), seats });
     let service = (!tenants.is_empty()).then(|| Arc::new(Service::new(tenants, &job)));
-    service.iter().for_each(|service| cluster.world.lock().serve(service));
-    let host = |client| {
+    let core = |client| {
         let mut library = Client::new(client, &job, config.sabotage);
         service.iter().for_each(|service| library.serve(service));
-        let mut core = Core::Cached { client: library, shards: Vec::new() };
+        Core::Cached { client: library, shards: Vec::new() }
+    };
+    play(config, &job, service.as_ref(), &core, program, observer)
+}
+
+/// Runs a program on every peer of a simulated cluster, one on each node.
+pub(crate) fn run_peers(
+    config: &Config,
+    job: &Job,
+    broadcast: &Broadcast,
+    program: &Program<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Outcome, Error> {
+    // A peer's receiving end has the place of a shard beside its node.
+    let config = &Config { servers: Servers::Beside(config.nodes), ..config.clone() };
+    config.validate()?;
+    if let Some(crash) = config.faults.crashes.iter().find(|crash| matches!(crash.process, Process::Server(_))) {
+        return Err(SimError::NoSuchProcess { process: crash.process }.into());
+    }
+    let core = |client: ClientId| Core::Peers(vec![Peer::new(WorkerId(client.0), broadcast, config.sabotage)]);
+    play(config, job, None, &core, program, observer).map(|(outcome, _)| outcome)
+}
+
+/// Runs `program` on the workers of a cluster whose nodes have these cores.
+fn play(
+    config: &Config,
+    job: &Job,
+    service: Option<&Arc<Service>>,
+    core: &dyn Fn(ClientId) -> Core,
+    program: &Program<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<(Outcome, Trace), Error> {
+    let seats = (0..job.workers()).map(|_| Seat::default()).collect();
+    let cluster = Arc::new(Cluster { world: Mutex::new(World::new(config, job.clone())), seats });
+    service.into_iter().for_each(|service| cluster.world.lock().serve(service));
+    let host = |client| {
+        let mut core = core(client);
         let port = Port { client, cluster: Arc::clone(&cluster) };
         let vault = config.saving.as_ref().map(|saving| {
             let states = saving.resume.iter().flat_map(|checkpoint| checkpoint.states.clone()).collect();
@@ -251,12 +310,14 @@ fn simulate(
     };
     let hosts: Vec<Arc<Host>> = (0..config.nodes).map(ClientId).map(host).collect();
     cluster.world.lock().hosts = hosts.iter().map(Arc::downgrade).collect::<Vec<Weak<Host>>>();
-    let (results, splits) = run_workers(&cluster, &hosts, &job, program, observer)?;
+    let (results, splits) = run_workers(&cluster, &hosts, job, program, observer)?;
     let mut histogram = StalenessHistogram::default();
-    hosts.iter().for_each(|host| with_client(host, |client| histogram.merge(client.histogram())));
     let mut savings: Vec<FilterSaving> = Vec::new();
-    let of_clients = hosts.iter().map(|host| with_client(host, |client| client.ledger().savings()));
-    of_clients.for_each(|more| ledger::merge(&mut savings, more));
+    for host in &hosts {
+        let (part, more) = host.deliver(|state| (state.core.histogram(), state.core.savings()));
+        histogram.merge(&part);
+        ledger::merge(&mut savings, more);
+    }
     let mut world = cluster.world.lock();
     ledger::merge(&mut savings, world.savings());
     let outcome = Outcome { results, histogram, splits, seconds: world.now.seconds(), savings };

@@ -17,6 +17,7 @@ mod handshake;
 mod lane;
 mod launcher;
 mod pacing;
+mod peers;
 mod process;
 mod server;
 
@@ -38,8 +39,9 @@ use crate::checkpoint::Checkpoints;
 use crate::deployment::{Observer, Outcome, Program};
 use crate::error::Error;
 use child::Child;
-use hemiola_core::TableSchema;
+use hemiola_core::peer::Broadcast;
 use hemiola_core::task::service::{Service, Tenant};
+use hemiola_core::{ClientId, Job, TableSchema};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -56,7 +58,7 @@ pub(crate) fn run(
     let job = config.job(tables, tenants.len() as u32);
     job.validate()?;
     let Some(child) = Child::from_environment()? else {
-        return launcher::run(config, &job, checkpoints, observer);
+        return launcher::run(config, (&job, handshake::fingerprint(&job)), checkpoints, observer);
     };
     let process = child.process;
     let exists = match process {
@@ -73,6 +75,30 @@ pub(crate) fn run(
     };
     let error = played.expect_err("a child ends its process when its role is played");
     child::leave(process, &error.to_string())
+}
+
+/// Runs a program on the peers of a job, each a process.
+pub(crate) fn run_peers(
+    config: &Config,
+    job: &Job,
+    broadcast: &Broadcast,
+    program: &Program<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Outcome, Error> {
+    config.validate()?;
+    let fingerprint = handshake::fingerprint(&(job, broadcast));
+    let Some(child) = Child::from_environment()? else {
+        return launcher::run(config, (job, fingerprint), None, observer);
+    };
+    let process = child.process;
+    let error = match process {
+        Role::Worker(ClientId(id)) if id < job.workers() => {
+            let played = peers::run(child, config, (job, fingerprint), broadcast, program);
+            played.expect_err("a child ends its process when its role is played").to_string()
+        }
+        _ => "the job has no such process".to_owned(),
+    };
+    child::leave(process, &error)
 }
 
 fn listen(address: IpAddr) -> Result<(TcpListener, SocketAddr), TcpError> {

@@ -8,6 +8,7 @@ use crate::host::{Carrier, Core, Host};
 use crate::worker::Worker;
 use hemiola_core::checkpoint::{Owner, Planner};
 use hemiola_core::coordinator::{Coordinator, ToCoordinator};
+use hemiola_core::peer::{Broadcast, Peer};
 use hemiola_core::sabotage::Sabotage;
 use hemiola_core::shard::tasks::panic_message;
 use hemiola_core::task::service::{Service, Tenant};
@@ -77,8 +78,25 @@ pub(crate) fn run(
         outcome = run_workers(&host, 0..workers, workers, program, observer);
     }
     let (results, splits) = outcome?;
-    let (histogram, savings) = host.deliver(|state| (state.core.histogram().clone(), state.core.savings()));
+    let (histogram, savings) = host.deliver(|state| (state.core.histogram(), state.core.savings()));
     Ok(Outcome { results, histogram, splits, seconds: host.seconds(), savings })
+}
+
+/// Runs a program on the peers of a job, each with a replica of its own.
+pub(crate) fn run_peers(
+    timeout: Duration,
+    job: &Job,
+    broadcast: &Broadcast,
+    program: &Program<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Outcome, Error> {
+    let workers = job.workers();
+    let peers = (0..workers).map(|peer| Peer::new(WorkerId(peer), broadcast, Sabotage::None)).collect();
+    let coordinator = Some(Coordinator::new(job));
+    let host = Arc::new(Host::new(Core::Peers(peers), coordinator, Carrier::Threads, timeout, None));
+    let (results, splits) = run_workers(&host, 0..workers, workers, program, observer)?;
+    let histogram = host.deliver(|state| state.core.histogram());
+    Ok(Outcome { results, histogram, splits, seconds: host.seconds(), savings: Vec::new() })
 }
 
 /// What workers go on from.

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::host::{Core, Host};
 use hemiola_core::client::Wait;
 use hemiola_core::coordinator::ToCoordinator;
-use hemiola_core::{Clock, Lease, Misuse, Rows, TableId, Values, WorkerId};
+use hemiola_core::{Clock, Lease, Misuse, Peer, Rows, TableId, Values, WorkerId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -335,8 +335,8 @@ impl Worker {
         &self.host
     }
 
-    /// Waits for something about tasks; gives also how long.
-    pub(crate) fn wait_for_tasks<R>(
+    /// Waits for something that is not about rows; gives also how long.
+    pub(crate) fn wait_until<R>(
         &mut self,
         mut poll: impl FnMut(&mut Core) -> Poll<R>,
         explain: impl Fn(&Core, f64) -> Error,
@@ -388,12 +388,14 @@ fn pieces(updates: &Values, bound: Option<f32>) -> Vec<Values> {
     vec![Values::dense(*width, piece); count]
 }
 
-/// The two forms of a process's tables behind one set of operations.
+/// The two forms of a process's tables behind one set of operations. The program of a peer is given no worker, so it has
+/// no way to them.
 impl Core {
     pub(crate) fn clock_of(&self, worker: WorkerId) -> Clock {
         match self {
             Self::Embedded(tables) => tables.clock_of(worker),
             Self::Cached { client, .. } => client.clock_of(worker),
+            Self::Peers(peers) => peers.iter().find(|peer| peer.id() == worker).map_or(Clock(0), Peer::clock),
         }
     }
 
@@ -401,6 +403,7 @@ impl Core {
         match self {
             Self::Embedded(tables) => tables.get(worker, table, rows),
             Self::Cached { client, .. } => client.get(worker, table, rows),
+            Self::Peers(_) => no_tables(),
         }
     }
 
@@ -408,6 +411,7 @@ impl Core {
         match self {
             Self::Embedded(tables) => tables.get_latest(worker, table, rows),
             Self::Cached { client, .. } => client.get_latest(worker, table, rows),
+            Self::Peers(_) => no_tables(),
         }
     }
 
@@ -421,6 +425,7 @@ impl Core {
         match self {
             Self::Embedded(tables) => tables.get_dense(worker, table, rows, out),
             Self::Cached { client, .. } => client.get_dense(worker, table, rows, out),
+            Self::Peers(_) => no_tables(),
         }
     }
 
@@ -428,6 +433,7 @@ impl Core {
         match self {
             Self::Embedded(tables) => tables.inc(table, rows, updates),
             Self::Cached { client, .. } => client.inc(worker, table, rows, updates),
+            Self::Peers(_) => no_tables(),
         }
     }
 
@@ -436,6 +442,7 @@ impl Core {
         match self {
             Self::Embedded(_) => Ok(None),
             Self::Cached { client, .. } => client.transit_bound(worker, table),
+            Self::Peers(_) => no_tables(),
         }
     }
 
@@ -443,6 +450,7 @@ impl Core {
         match self {
             Self::Embedded(tables) => tables.lease(worker, table, rows),
             Self::Cached { client, .. } => client.lease(worker, table, rows),
+            Self::Peers(_) => no_tables(),
         }
     }
 
@@ -453,6 +461,7 @@ impl Core {
                 None
             }
             Self::Cached { client, .. } => client.give_back(worker, lease),
+            Self::Peers(_) => no_tables(),
         }
     }
 
@@ -460,6 +469,7 @@ impl Core {
         match self {
             Self::Embedded(_) => Ok(()),
             Self::Cached { client, .. } => client.intend(worker, table, rows),
+            Self::Peers(_) => no_tables(),
         }
     }
 
@@ -470,6 +480,7 @@ impl Core {
                 Ok(())
             }
             Self::Cached { client, .. } => client.clock(worker),
+            Self::Peers(_) => no_tables(),
         }
     }
 
@@ -484,6 +495,7 @@ impl Core {
         match self {
             Self::Embedded(tables) => tables.may_start(worker),
             Self::Cached { client, .. } => client.may_start(worker),
+            Self::Peers(_) => no_tables(),
         }
     }
 
@@ -491,6 +503,11 @@ impl Core {
         match self {
             Self::Embedded(tables) => tables.wait_of(worker, table),
             Self::Cached { client, .. } => client.wait_of(worker, table),
+            Self::Peers(_) => no_tables(),
         }
     }
+}
+
+fn no_tables() -> ! {
+    unreachable!("a peer has no tables")
 }

@@ -1,6 +1,7 @@
 //! Jobs in processes: every test is run again by the processes that it starts, which play their roles inside the same
 //! call of `hemiola::run`.
 
+use hemiola::factors::{self, Factor, MatrixSchema, Peer};
 use hemiola::tcp::{Config, Role, role};
 use hemiola::{Budget, Consistency, Deployment, Error, Priority, RowRef, Rows, TableId, TableSchema, Values, Worker};
 use std::hash::{BuildHasher, RandomState};
@@ -391,4 +392,101 @@ fn strangers_are_refused_and_the_job_goes_on() {
         mix(worker, 3)
     });
     assert_eq!(outcome.expect("strangers do no harm").results, together.expect("threads").results);
+}
+
+/// Pairs that depend on what the others wrote, so that any difference in order shows.
+fn mix_factors(peer: &mut Peer<'_>, iterations: u32) -> Result<Vec<u8>, Error> {
+    let me = peer.id().0;
+    for iteration in 0..iterations {
+        for pair in 0..5 {
+            let u: Vec<f32> =
+                peer.matrix().numbers().chunks(9).map(|row| (row[pair] * 0.37 + me as f32).sin() * 0.1).collect();
+            let places = [iteration % 4, 4 + (me + pair as u32) % 5];
+            match pair {
+                0 => peer.write(&u, Factor::Sparse(&places, &[0.5, -0.25]))?,
+                _ => peer.write(&u, &[0.1 * pair as f32; 9])?,
+            }
+        }
+        peer.commit()?;
+    }
+    peer.catch_up()?;
+    Ok(peer.matrix().numbers().iter().flat_map(|x| x.to_le_bytes()).collect())
+}
+
+fn matrix() -> MatrixSchema {
+    let init = hemiola::Init::Uniform { seed: 5, low: -1.0, high: 1.0, columns: 9, rest: 0.0 };
+    MatrixSchema { init, ..MatrixSchema::new(7, 9) }
+}
+
+#[test]
+fn peers_have_the_same_bits_in_processes_as_in_threads() {
+    let deployment = Deployment::Tcp(config("peers_have_the_same_bits_in_processes_as_in_threads", 4, 0));
+    let apart = factors::run(&deployment, &matrix(), |peer| mix_factors(peer, 30)).expect("processes");
+    let together = factors::run(&Deployment::threads(4), &matrix(), |peer| mix_factors(peer, 30)).expect("threads");
+    assert_eq!(apart.results, together.results);
+    assert!(apart.results.iter().all(|result| *result == apart.results[0]), "all replicas are the same");
+    assert_eq!(apart.histogram, together.histogram);
+    assert!(apart.splits.iter().all(|split| split.clocks.0 == 30 && split.bytes_sent > 0 && split.bytes_received > 0));
+}
+
+#[test]
+fn peers_that_send_to_a_few_over_connections_that_break_have_the_bits_of_threads() {
+    let test = "peers_that_send_to_a_few_over_connections_that_break_have_the_bits_of_threads";
+    let config = Config { sever_after_frames: Some(4), ..config(test, 4, 0) };
+    let schema = MatrixSchema { fanout: Some(2), ..matrix() };
+    let filtered = MatrixSchema { filters: vec![hemiola::Filter::encoding(hemiola::filter::Zstd)], ..schema.clone() };
+    let apart = factors::run(&Deployment::Tcp(config), &filtered, |peer| mix_factors(peer, 30)).expect("processes");
+    let together = factors::run(&Deployment::threads(4), &schema, |peer| mix_factors(peer, 30)).expect("threads");
+    assert_eq!(apart.results, together.results);
+    assert!(apart.results.iter().any(|result| *result != apart.results[0]), "nothing is passed on");
+    assert_eq!(apart.savings.len(), 1);
+    assert!(apart.savings[0].bytes_in > apart.savings[0].bytes_out, "{:?}", apart.savings);
+}
+
+#[test]
+fn with_staleness_peers_lose_nothing_over_connections_that_break() {
+    let test = "with_staleness_peers_lose_nothing_over_connections_that_break";
+    let config = Config { sever_after_frames: Some(3), ..config(test, 3, 0) };
+    let schema = MatrixSchema { staleness: 2, ..MatrixSchema::new(3, 40) };
+    let outcome = factors::run(&Deployment::Tcp(config), &schema, |peer| {
+        for clock in 0..40 {
+            // Small whole numbers, whose sums do not depend on their order.
+            peer.write(Factor::Sparse(&[peer.id().0], &[-1.0]), Factor::Sparse(&[clock], &[1.0]))?;
+            peer.commit()?;
+        }
+        peer.catch_up()?;
+        Ok(peer.matrix().numbers().iter().map(|x| *x as u8).collect())
+    });
+    assert_eq!(outcome.expect("runs").results, vec![vec![1u8; 120]; 3]);
+}
+
+#[test]
+fn a_killed_peer_ends_the_run_by_name() {
+    let test = "a_killed_peer_ends_the_run_by_name";
+    let outcome = factors::run(&Deployment::Tcp(config(test, 3, 0)), &matrix(), |peer| {
+        mix_factors(peer, 5)?;
+        if peer.id().0 == 0 {
+            let (pid, _) = processes_of(test).into_iter().find(|(_, role)| role == "worker:2").expect("it runs");
+            kill(pid);
+        }
+        mix_factors(peer, 1_000_000)
+    });
+    assert_eq!(processes_of(test), []);
+    let sentence = outcome.expect_err("a peer was killed").to_string();
+    assert!(sentence.starts_with("worker process 2 died at clock "), "{sentence}");
+    assert!(sentence.ends_with(" (killed by signal 9); the run was ended and no model was written"), "{sentence}");
+}
+
+#[test]
+fn a_peer_with_another_shape_or_seed_is_refused() {
+    let test = "a_peer_with_another_shape_or_seed_is_refused";
+    let other = role() == Some(Role::Worker(hemiola::ClientId(1)));
+    let init = hemiola::Init::Uniform { seed: u64::from(other), low: -1.0, high: 1.0, columns: 9, rest: 0.0 };
+    let schema = MatrixSchema { init, ..matrix() };
+    let outcome = factors::run(&Deployment::Tcp(config(test, 3, 0)), &schema, |peer| mix_factors(peer, 3));
+    assert_eq!(processes_of(test), []);
+    assert_eq!(
+        outcome.expect_err("seeds differ").to_string(),
+        "worker process 1 runs another job than its launcher; a job's tables and counts must not depend on the process"
+    );
 }

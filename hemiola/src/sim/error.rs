@@ -38,6 +38,7 @@ pub enum SimError {
 fn sentence(stuck: &Error) -> String {
     match stuck {
         Error::Timeout { wait, .. } => wait.to_string(),
+        Error::PeerTimeout { wait, .. } => wait.to_string(),
         other => other.to_string(),
     }
 }

@@ -14,12 +14,13 @@ use hemiola_core::filter::ledger::Ledger;
 use hemiola_core::filter::stream::{Encodings, Incoming, IncomingError, Outgoing};
 use hemiola_core::filter::{Direction, FilterError};
 use hemiola_core::link::{Arrival, Link, LinkError};
-use hemiola_core::message::{ToClient, ToShard};
+use hemiola_core::message::{ToClient, ToPeer, ToShard};
 use hemiola_core::{ClientId, Job, ShardId, codec};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// All connections between clients and shards.
+/// All connections between clients and shards. In a job of peers there are no shards: there it is the receiving end of a
+/// peer that has a shard's number and place, and blocks go that way only.
 pub(super) struct Wire {
     network: Network,
     delays: Delays,
@@ -43,8 +44,8 @@ pub(super) enum CarryError {
 
 /// A client's connection to a shard.
 struct Connection {
-    client_end: Link<ToShard>,
-    shard_end: Link<ToClient>,
+    client_end: Link<Load>,
+    shard_end: Link<Load>,
     connected: bool,
     /// How often it has been lost; what was sent before is lost too.
     losses: u32,
@@ -84,6 +85,7 @@ pub(super) struct Packet {
 pub(super) enum Load {
     Request(Arc<ToShard>),
     Answer(Arc<ToClient>),
+    Factors(Arc<ToPeer>),
     /// Nothing but how much has been received.
     Acknowledge,
 }
@@ -185,11 +187,11 @@ impl Wire {
         random: &mut Random,
     ) -> Result<Option<Posted>, FilterError> {
         let connection = self.connection(ends.0, ends.1);
-        let number = match &load {
-            Load::Request(message) => connection.client_end.send(Arc::clone(message)),
-            Load::Answer(message) => connection.shard_end.send(Arc::clone(message)),
-            Load::Acknowledge => unreachable!("acknowledgements have no number"),
+        let sender = match load.to() {
+            End::Shard => &mut connection.client_end,
+            End::Client => &mut connection.shard_end,
         };
+        let number = sender.send(Arc::new(load.clone()));
         self.send_again(now, ends, (load.to(), number, load), random)
     }
 
@@ -336,16 +338,14 @@ impl Wire {
         connection.last_byte = [now; 2];
         let requests = connection.client_end.reconnect(connection.shard_end.received())?;
         let answers = connection.shard_end.reconnect(connection.client_end.received())?;
-        let requests = requests.into_iter().map(|(number, message)| (End::Shard, number, Load::Request(message)));
-        let answers = answers.into_iter().map(|(number, message)| (End::Client, number, Load::Answer(message)));
-        Ok(requests.chain(answers).collect())
+        Ok(requests.into_iter().chain(answers).map(|(number, load)| (load.to(), number, (*load).clone())).collect())
     }
 }
 
 impl Load {
     /// The end that such messages go to; acknowledgements go to both.
     pub(super) fn to(&self) -> End {
-        if matches!(self, Self::Request(_)) { End::Shard } else { End::Client }
+        if matches!(self, Self::Request(_) | Self::Factors(_)) { End::Shard } else { End::Client }
     }
 
     /// The frame that filters make of it, if they have anything to do with it.
@@ -353,6 +353,7 @@ impl Load {
         let encoded = match self {
             Self::Request(message) => outgoing.encode(codec::lay_out_to_shard(message, number, acknowledged))?,
             Self::Answer(message) => outgoing.encode(codec::lay_out_to_client(message, number, acknowledged))?,
+            Self::Factors(message) => outgoing.encode(codec::lay_out_to_peer(message, number, acknowledged))?,
             Self::Acknowledge => return Ok(None),
         };
         Ok(Some([encoded.header()].into_iter().chain(encoded.sections()).collect::<Vec<_>>().concat()))
@@ -372,6 +373,7 @@ impl Load {
         match incoming.decode(&header, &Arc::new(frame), check)? {
             Message::ToShard(message) => Ok(Self::Request(Arc::new(message))),
             Message::ToClient(message) => Ok(Self::Answer(Arc::new(message))),
+            Message::ToPeer(message) => Ok(Self::Factors(Arc::new(message))),
             Message::Control(_) | Message::Part(_) | Message::Acknowledge => Err(CodecError::Counts.into()),
         }
     }
@@ -381,6 +383,7 @@ impl Load {
         match self {
             Self::Request(message) => codec::bytes_to_shard(message),
             Self::Answer(message) => codec::bytes_to_client(message),
+            Self::Factors(message) => codec::bytes_to_peer(message),
             Self::Acknowledge => codec::HEADER_BYTES as u64,
         }
     }

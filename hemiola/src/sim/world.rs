@@ -13,7 +13,7 @@ use hemiola_core::checkpoint::Owner;
 use hemiola_core::coordinator::{Coordinator, FromCoordinator, Process, ToCoordinator};
 use hemiola_core::filter::FilterError;
 use hemiola_core::filter::ledger::{self, FilterSaving, Ledger};
-use hemiola_core::message::{ToClient, ToShard};
+use hemiola_core::message::{ToClient, ToPeer, ToShard};
 use hemiola_core::task::service::Service;
 use hemiola_core::{ClientId, Clock, Event, Job, Shard, ShardId, WorkerId};
 use std::collections::VecDeque;
@@ -75,6 +75,8 @@ pub(super) enum Step {
     Run(WorkerId),
     /// Give a client a message.
     Deliver { client: ClientId, shard: ShardId, message: Arc<ToClient> },
+    /// Give a peer another's factors.
+    DeliverFactors { to: WorkerId, message: Arc<ToPeer> },
     /// Give every host the coordinator's answer.
     Hear(FromCoordinator),
     /// Ask a client for updates of so many bytes to send early, where so many have been sent already.
@@ -233,7 +235,7 @@ impl World {
                 self.trace.step(self.now, Kind::Reconnect, (client.0, shard.0), 0);
                 match self.wire.reconnect(self.now, (client, shard)) {
                     Ok(messages) => self.resend((client, shard), messages),
-                    Err(error) => self.fail(Process::Server(shard), &error),
+                    Err(error) => self.fail(self.receiver(shard), &error),
                 }
                 self.lose_later(client, shard);
                 None
@@ -256,7 +258,7 @@ impl World {
             Ok(true) => {}
             Ok(false) => return None,
             Err(error) => {
-                self.fail(Process::Server(shard), &error);
+                self.fail(self.receiver(shard), &error);
                 return None;
             }
         }
@@ -283,8 +285,17 @@ impl World {
                 }
                 Some(Step::Deliver { client, shard, message })
             }
+            Load::Factors(message) => {
+                self.count_bytes(ClientId(shard.0), 0, packet.length);
+                Some(Step::DeliverFactors { to: WorkerId(shard.0), message })
+            }
             Load::Acknowledge => None,
         }
+    }
+
+    /// Who a shard's end of a connection belongs to.
+    fn receiver(&self, shard: ShardId) -> Process {
+        if self.job.shards == 0 { Process::Worker(ClientId(shard.0)) } else { Process::Server(shard) }
     }
 
     fn handle(&mut self, client: ClientId, shard: ShardId, message: &ToShard) {
@@ -370,7 +381,7 @@ impl World {
     ) {
         match posted {
             Ok(posted) => posted.into_iter().for_each(|posted| self.post(posted)),
-            Err(error) => self.fail(Process::Server(shard), &error),
+            Err(error) => self.fail(self.receiver(shard), &error),
         }
     }
 
@@ -384,8 +395,11 @@ impl World {
                     self.trace.sent.push((self.now.seconds(), node, packet.length));
                     self.trace.count_rows(&packet.load);
                 }
-                if packet.to == End::Shard {
-                    self.count_bytes(packet.client, packet.length, 0);
+                match packet.to {
+                    End::Shard => self.count_bytes(packet.client, packet.length, 0),
+                    // What shards send is not counted; what peers acknowledge is.
+                    End::Client if self.job.shards == 0 => self.count_bytes(ClientId(packet.shard.0), packet.length, 0),
+                    End::Client => {}
                 }
                 self.queue.push(time, Coming::Arrive(packet));
             }

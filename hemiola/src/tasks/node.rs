@@ -291,7 +291,7 @@ impl<S> Node<'_, S> {
         explain: impl Fn(&Desk) -> String,
     ) -> Result<R, Error> {
         let (thread, node) = (self.worker.id(), self.id);
-        let (result, waited) = self.worker.wait_for_tasks(
+        let (result, waited) = self.worker.wait_until(
             |core| core.at_desk(thread, &mut poll),
             |core, seconds| Error::TaskTimeout {
                 node,
@@ -308,14 +308,14 @@ impl Core {
     fn at_desk<R>(&mut self, thread: WorkerId, act: impl FnOnce(&mut Desk) -> R) -> R {
         match self {
             Self::Cached { client, .. } => client.at_desk(thread, act),
-            Self::Embedded(_) => unreachable!("a job of tasks has servers"),
+            Self::Embedded(_) | Self::Peers(_) => unreachable!("a job of tasks has servers"),
         }
     }
 
     fn desk(&self, thread: WorkerId) -> Option<&Desk> {
         match self {
             Self::Cached { client, .. } => client.desk(thread),
-            Self::Embedded(_) => None,
+            Self::Embedded(_) | Self::Peers(_) => None,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A process that a launcher started: its role, from the environment, and its connection to the launcher.
 
 use crate::checkpoint::{Checkpoint, CheckpointError};
-use crate::tcp::handshake::{Hello, Reader, Secret, fingerprint, introduce, receive_control, send_control};
+use crate::tcp::handshake::{Hello, Reader, Secret, introduce, receive_control, send_control};
 use crate::tcp::{Config, TcpError, say, spawn};
 use hemiola_core::coordinator::{FromCoordinator, Process, ToCoordinator};
-use hemiola_core::{ClientId, Job, ShardId};
+use hemiola_core::{ClientId, ShardId};
 use std::ffi::OsString;
 use std::net::TcpStream;
 use std::path::Path;
@@ -83,14 +83,14 @@ impl Child {
         Ok(Some(Self { process, coordinator, secret }))
     }
 
-    pub(crate) fn hello(&self, job: &Job, address: Option<String>, received: u64) -> Hello {
-        Hello { secret: self.secret.clone(), job: fingerprint(job), process: self.process, address, received }
+    pub(crate) fn hello(&self, job: u64, address: Option<String>, received: u64) -> Hello {
+        Hello { secret: self.secret.clone(), job, process: self.process, address, received }
     }
 
-    /// Joins the job.
+    /// Joins the job with this fingerprint.
     pub(crate) fn join(
         &self,
-        job: &Job,
+        job: u64,
         address: Option<String>,
         config: &Config,
     ) -> Result<(ControlSender, ControlReceiver), TcpError> {

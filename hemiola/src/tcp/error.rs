@@ -5,6 +5,7 @@ use crate::tcp::connection::WireError;
 use hemiola_core::Misuse;
 use hemiola_core::coordinator::Process;
 use hemiola_core::link::LinkError;
+use hemiola_core::peer::PeerError;
 use std::io;
 use std::net::IpAddr;
 use thiserror::Error;
@@ -47,6 +48,8 @@ pub enum TcpError {
     Refused { reason: String },
     #[error("{process} sent what cannot be: {source}")]
     Misuse { process: Process, source: Misuse },
+    #[error("{process} broke the protocol: {source}")]
+    Peer { process: Process, source: PeerError },
     #[error("the result of {process} cannot be read")]
     Result { process: Process },
     #[error(transparent)]

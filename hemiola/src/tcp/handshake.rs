@@ -3,7 +3,6 @@
 
 use crate::tcp::TcpError;
 use crate::tcp::connection::{FrameReader, WireError, write_frames};
-use hemiola_core::Job;
 use hemiola_core::codec::Message;
 use hemiola_core::coordinator::Process;
 use serde::de::DeserializeOwned;
@@ -62,9 +61,9 @@ impl Secret {
     }
 }
 
-/// A number that tells jobs apart by everything that their processes must agree on.
+/// A number that tells jobs apart by everything that their processes must agree on, which is written out for it.
 #[must_use]
-pub fn fingerprint(job: &Job) -> u64 {
+pub fn fingerprint(job: &impl fmt::Debug) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{job:?}").hash(&mut hasher);
     hasher.finish()

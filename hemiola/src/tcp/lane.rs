@@ -284,7 +284,10 @@ impl<M> State<M> {
             return None;
         }
         let connection = Arc::clone(self.connection.as_ref()?);
-        let messages: Vec<_> = self.queue.drain(..self.queue.len().min(BATCH_MESSAGES)).collect();
+        // Those before the frame that breaks the connection get through, however many wait.
+        let whole = sever_after_frames.map(|frames| frames.saturating_sub(self.frames_on_connection).max(1) as usize);
+        let count = self.queue.len().min(BATCH_MESSAGES).min(whole.unwrap_or(BATCH_MESSAGES));
+        let messages: Vec<_> = self.queue.drain(..count).collect();
         self.frames_on_connection += messages.len() as u64;
         let sever = sever_after_frames.is_some_and(|frames| self.frames_on_connection > frames);
         let received = self.link.received();

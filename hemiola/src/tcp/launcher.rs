@@ -4,9 +4,7 @@ use crate::checkpoint::{Checkpoint, Checkpoints, Publisher};
 use crate::deployment::{Observation, Observer, Outcome};
 use crate::error::Error;
 use crate::tcp::child::{environment, resume_variable};
-use crate::tcp::handshake::{
-    Reader, Secret, UNINTRODUCED_MAX, fingerprint, hear, receive_control, refuse, send_control, welcome,
-};
+use crate::tcp::handshake::{Reader, Secret, UNINTRODUCED_MAX, hear, receive_control, refuse, send_control, welcome};
 use crate::tcp::lane::shut;
 use crate::tcp::process::ProcessOutcome;
 use crate::tcp::server::HUGE_PAGES;
@@ -40,10 +38,10 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Set by the first job whose processes are started from this program as it is.
 static HAS_RUN: AtomicBool = AtomicBool::new(false);
 
-/// Runs a job in processes of its own.
+/// Runs a job with this fingerprint in processes of its own.
 pub(crate) fn run(
     config: &Config,
-    job: &Job,
+    (job, fingerprint): (&Job, u64),
     checkpoints: Option<&Checkpoints>,
     observer: &mut Observer<'_>,
 ) -> Result<Outcome, Error> {
@@ -63,7 +61,7 @@ pub(crate) fn run(
         door: Door {
             listener,
             secret,
-            job: fingerprint(job),
+            job: fingerprint,
             message_bytes_max: config.message_bytes_max,
             unintroduced: Arc::new(AtomicUsize::new(0)),
             events,

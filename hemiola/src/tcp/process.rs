@@ -2,10 +2,11 @@
 
 use crate::checkpoint::{Checkpoints, Keeper, Saver, Vault};
 use crate::deployment::{Program, WorkerSplit};
+use crate::error::Error;
 use crate::host::{Carrier, Core, Host};
 use crate::tcp::child::{Child, ControlSender, resumed};
 use crate::tcp::connection::WireError;
-use crate::tcp::handshake::{HANDSHAKE_TIMEOUT, Reader, introduce};
+use crate::tcp::handshake::{HANDSHAKE_TIMEOUT, Hello, Reader, fingerprint, introduce};
 use crate::tcp::lane::Lane;
 use crate::tcp::pacing::Pacing;
 use crate::tcp::{Config, TcpError, say, spawn};
@@ -17,7 +18,7 @@ use hemiola_core::filter::Direction;
 use hemiola_core::filter::ledger::FilterSaving;
 use hemiola_core::filter::stream::Encodings;
 use hemiola_core::link::Arrival;
-use hemiola_core::message::ToShard;
+use hemiola_core::message::{ToPeer, ToShard};
 use hemiola_core::sabotage::Sabotage;
 use hemiola_core::task::service::Service;
 use hemiola_core::{Client, ClientId, Job, ShardId, StalenessHistogram, WorkerId};
@@ -29,10 +30,12 @@ use std::time::{Duration, Instant};
 
 /// How messages leave a worker process.
 pub(crate) struct Port {
-    lanes: Vec<Arc<Lane<ToShard>>>,
+    pub(super) lanes: Vec<Arc<Lane<ToShard>>>,
+    /// Those to other peers, by their numbers, in a job that has such.
+    pub(super) peers: Vec<Option<Arc<Lane<ToPeer>>>>,
     /// What decides when the lanes get something to carry, under a budget.
-    pacing: Option<Arc<Pacing<ToShard>>>,
-    control: ControlSender,
+    pub(super) pacing: Option<Arc<Pacing<ToShard>>>,
+    pub(super) control: ControlSender,
 }
 
 /// What a worker process hands back.
@@ -56,12 +59,22 @@ impl Port {
         lane.wake();
     }
 
+    /// As [`Port::send`], to another peer.
+    pub(crate) fn send_to_peer(&self, to: WorkerId, message: Arc<ToPeer>) {
+        let lane = self.peers[to.index()].as_ref().expect("a peer has a lane to each of its receivers");
+        lane.push(message);
+        lane.wake();
+    }
+
     /// Holds up a worker that is faster than the network, until there is room again or the job has `ended`.
     pub(crate) fn wait_for_room(&self, ended: impl Fn() -> bool) {
         if let Some(pacing) = &self.pacing {
             while !pacing.has_room() && !ended() {}
         }
         for lane in &self.lanes {
+            while !lane.has_room() && !ended() {}
+        }
+        for lane in self.peers.iter().flatten() {
             while !lane.has_room() && !ended() {}
         }
     }
@@ -85,10 +98,10 @@ pub(crate) fn run(
     service.into_iter().for_each(|service| client.serve(service));
     resumed.iter().for_each(|checkpoint| client.resume(checkpoint.clock()));
     let states = threads::states(resumed.as_ref(), job.workers_of(id))?;
-    let (control, mut receiver) = child.join(job, None, config)?;
+    let (control, mut receiver) = child.join(fingerprint(job), None, config)?;
     // The launcher ends whoever does not start in time, and with it this wait.
     let servers = match receiver.receive()? {
-        FromCoordinator::Start { servers } => servers,
+        FromCoordinator::Start { addresses } => addresses,
         _ => std::process::exit(1),
     };
     let ledger = client.ledger().clone();
@@ -98,7 +111,7 @@ pub(crate) fn run(
     let new_lane = |_| Arc::new(Lane::new(lay_out_to_shard, outgoing.clone(), config.sever_after_frames, paced));
     let lanes: Vec<Arc<Lane<ToShard>>> = servers.iter().map(new_lane).collect();
     let pacing = job.budget.map(|budget| Arc::new(Pacing::new(&budget, &lanes, bytes_to_shard)));
-    let port = Port { lanes: lanes.clone(), pacing: pacing.clone(), control: control.clone() };
+    let port = Port { lanes: lanes.clone(), peers: Vec::new(), pacing: pacing.clone(), control: control.clone() };
     let core = Core::Cached { client, shards: Vec::new() };
     let (vault, saving) = match checkpoints {
         Some(checkpoints) => {
@@ -129,7 +142,7 @@ pub(crate) fn run(
             pacing: pacing.clone(),
             host: Arc::clone(&host),
             config: config.clone(),
-            job: job.clone(),
+            job: fingerprint(job),
             control: control.clone(),
         };
         wire.start()?;
@@ -154,19 +167,31 @@ pub(crate) fn run(
     if saving.is_some_and(|saving| saving.join().is_err()) {
         say("the thread that saves checkpoints panicked");
     }
+    let sent = |deadline| {
+        let paced = pacing.is_none_or(|pacing| pacing.drain(deadline));
+        paced && lanes.iter().all(|lane| lane.drain(deadline))
+    };
+    finish(&control, &host, config, outcome, sent, || ledger.savings())
+}
+
+/// Tells the launcher how the workers of this process ended, once all that they said has been `sent`; then waits for the
+/// end of the job.
+pub(super) fn finish(
+    control: &ControlSender,
+    host: &Host,
+    config: &Config,
+    outcome: Result<(Vec<Vec<u8>>, Vec<WorkerSplit>), Error>,
+    sent: impl FnOnce(Instant) -> bool,
+    savings: impl FnOnce() -> Vec<FilterSaving>,
+) -> ! {
     let message = match outcome {
-        Ok((results, splits)) => {
-            let deadline = Instant::now() + config.timeout;
-            let paced = pacing.is_none_or(|pacing| pacing.drain(deadline));
-            if paced && lanes.iter().all(|lane| lane.drain(deadline)) {
-                let histogram = host.deliver(|state| state.core.histogram().clone());
-                let outcome = ProcessOutcome { results, splits, histogram, savings: ledger.savings() };
-                let result = postcard::to_allocvec(&outcome).expect("plain data can be encoded");
-                ToCoordinator::Finished { result }
-            } else {
-                ToCoordinator::Failed { reason: "its last updates could not be sent".to_owned() }
-            }
+        Ok((results, splits)) if sent(Instant::now() + config.timeout) => {
+            let histogram = host.deliver(|state| state.core.histogram());
+            let outcome = ProcessOutcome { results, splits, histogram, savings: savings() };
+            let result = postcard::to_allocvec(&outcome).expect("plain data can be encoded");
+            ToCoordinator::Finished { result }
         }
+        Ok(_) => ToCoordinator::Failed { reason: "its last updates could not be sent".to_owned() },
         Err(error) => ToCoordinator::Failed { reason: error.to_string() },
     };
     control.tell(message);
@@ -186,7 +211,7 @@ struct Wire {
     pacing: Option<Arc<Pacing<ToShard>>>,
     host: Arc<Host>,
     config: Config,
-    job: Job,
+    job: u64,
     control: ControlSender,
 }
 
@@ -226,31 +251,8 @@ impl Wire {
     }
 
     fn connect(&self) -> Result<Reader, TcpError> {
-        let deadline = Instant::now() + self.config.reconnect_timeout;
-        loop {
-            let error = match self.try_connect() {
-                Ok(reader) => return Ok(reader),
-                Err(error @ TcpError::Wire(WireError::Closed | WireError::Io(_))) => error,
-                Err(error) => return Err(error),
-            };
-            if Instant::now() >= deadline {
-                return Err(TcpError::Unreachable {
-                    peer: Process::Server(self.shard).to_string(),
-                    address: self.address.clone(),
-                    seconds: self.config.reconnect_timeout.as_secs(),
-                    source: Box::new(error),
-                });
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn try_connect(&self) -> Result<Reader, TcpError> {
-        let unreadable = |_| std::io::Error::from(std::io::ErrorKind::InvalidInput);
-        let address: SocketAddr = self.address.parse().map_err(unreadable)?;
-        let stream = TcpStream::connect_timeout(&address, HANDSHAKE_TIMEOUT)?;
-        let hello = self.child.hello(&self.job, None, self.lane.received());
-        let (received, mut reader) = introduce(&stream, &hello, self.config.message_bytes_max)?;
+        let hello = || self.child.hello(self.job, None, self.lane.received());
+        let (stream, received, mut reader) = call((Process::Server(self.shard), &self.address), &self.config, hello)?;
         reader.set_filters(self.incoming.as_ref().map(Encodings::incoming));
         match &self.pacing {
             Some(pacing) => pacing.attach(self.shard.index(), stream, received)?,
@@ -267,7 +269,7 @@ impl Wire {
             let Message::ToClient(message) = &message else { return Err(TcpError::Introduction) };
             let taken = self.host.deliver(|state| match &mut state.core {
                 Core::Cached { client, .. } => client.receive(self.shard, message),
-                Core::Embedded(_) => unreachable!("over tcp the tables are on the servers"),
+                Core::Embedded(_) | Core::Peers(_) => unreachable!("over tcp the tables are on the servers"),
             });
             taken.map_err(|source| TcpError::Misuse { process: Process::Server(self.shard), source })?;
         }
@@ -280,8 +282,40 @@ impl Wire {
     }
 }
 
+/// Calls a process that listens, again and again until that takes too long. Gives the connection, how many messages the
+/// other end has received, and what reads its answers.
+pub(super) fn call(
+    (process, address): (Process, &str),
+    config: &Config,
+    hello: impl Fn() -> Hello,
+) -> Result<(TcpStream, u64, Reader), TcpError> {
+    let try_once = || {
+        let unreadable = |_| std::io::Error::from(std::io::ErrorKind::InvalidInput);
+        let address: SocketAddr = address.parse().map_err(unreadable)?;
+        let stream = TcpStream::connect_timeout(&address, HANDSHAKE_TIMEOUT)?;
+        let (received, reader) = introduce(&stream, &hello(), config.message_bytes_max)?;
+        Ok((stream, received, reader))
+    };
+    let deadline = Instant::now() + config.reconnect_timeout;
+    loop {
+        let error = match try_once() {
+            Err(error @ TcpError::Wire(WireError::Closed | WireError::Io(_))) => error,
+            connected => return connected,
+        };
+        if Instant::now() >= deadline {
+            return Err(TcpError::Unreachable {
+                peer: process.to_string(),
+                address: address.to_owned(),
+                seconds: config.reconnect_timeout.as_secs(),
+                source: Box::new(error),
+            });
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Ends the job because this process cannot go on.
-fn fail(control: &ControlSender, host: &Host, reason: &str) {
+pub(super) fn fail(control: &ControlSender, host: &Host, reason: &str) {
     control.tell(ToCoordinator::Failed { reason: reason.to_owned() });
     host.stop(reason);
 }

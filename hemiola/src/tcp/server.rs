@@ -83,7 +83,7 @@ pub(crate) fn run(
         checkpoint.restore(|part| shard.restore(part))?;
         shard.resume(checkpoint.clock());
     }
-    let (sender, receiver) = child.join(job, Some(address.to_string()), config)?;
+    let (sender, receiver) = child.join(fingerprint(job), Some(address.to_string()), config)?;
     if let Some(checkpoints) = checkpoints {
         let (server, directory, sender) = (Arc::clone(&server), checkpoints.directory(job), sender.clone());
         spawn("checkpoints", move || server.save_forever(&directory, &sender))?;
