@@ -3,6 +3,8 @@
 mod held_out;
 pub(crate) mod job;
 pub(crate) mod l1lr;
+mod l2mlr;
+mod labelled;
 pub(crate) mod lda;
 pub(crate) mod mf;
 mod mlr;
@@ -26,6 +28,8 @@ enum Model {
     Lda(Box<lda::Arguments>),
     /// Learn to tell two classes apart by few features, by logistic regression
     L1lr(Box<l1lr::Arguments>),
+    /// Learn to tell classes apart, by softmax regression with a proof of how good it is
+    L2mlr(Box<l2mlr::Arguments>),
     /// Learn to tell classes apart, by softmax regression
     Mlr(Box<mlr::Arguments>),
     /// Learn features of images, by reconstruction ICA
@@ -37,6 +41,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Model::Mf(arguments) => mf::run(&arguments),
         Model::Lda(arguments) => lda::run(&arguments),
         Model::L1lr(arguments) => l1lr::run(&arguments),
+        Model::L2mlr(arguments) => l2mlr::run(&arguments),
         Model::Mlr(arguments) => mlr::run(&arguments),
         Model::Rica(arguments) => rica::run(&arguments),
     }

@@ -4,6 +4,8 @@ use hemiola_models::Names;
 use hemiola_models::lda::model::LdaModel;
 #[path = "bad_input/checkpoints.rs"]
 mod checkpoints;
+#[path = "bad_input/factors.rs"]
+mod factors;
 #[path = "bad_input/filters.rs"]
 mod filters;
 #[path = "bad_input/l1lr.rs"]
@@ -763,7 +765,8 @@ fn every_mistake_gets_one_clear_sentence() {
     prepare(directory.path());
     let before = content(directory.path());
     let mut wrong = Vec::new();
-    let cases = || CASES.iter().chain(checkpoints::CASES).chain(filters::CASES).chain(l1lr::CASES);
+    let cases =
+        || CASES.iter().chain(checkpoints::CASES).chain(filters::CASES).chain(l1lr::CASES).chain(factors::CASES);
     for (arguments, code, sentence) in cases() {
         let output = hemiola(directory.path(), arguments);
         let expected = format!("hemiola: {sentence}\n");
@@ -836,6 +839,7 @@ fn prepare(directory: &Path) {
     break_models(directory);
     checkpoints::prepare(directory);
     l1lr::prepare(directory);
+    factors::prepare(directory);
 }
 
 /// A model of two topics and three words.

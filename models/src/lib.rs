@@ -8,6 +8,7 @@ pub mod generate;
 mod hold_out;
 pub mod images;
 pub mod l1lr;
+pub mod l2mlr;
 pub mod lda;
 mod line_blocks;
 mod matrix;
@@ -22,6 +23,7 @@ pub mod reproduce;
 pub mod resume;
 pub mod rica;
 mod step_size;
+mod team;
 
 pub use epoch::Epoch;
 pub use fields::{OpenQuote, Separator};

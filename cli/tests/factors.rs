@@ -1,0 +1,47 @@
+//! The models of factor pairs from the command line: trained, judged and used.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs the program in `folder`, which must succeed; what it printed.
+fn hemiola(folder: &Path, arguments: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hemiola"));
+    let output = command.current_dir(folder).args(arguments.split(' ')).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    assert!(output.status.success(), "hemiola {arguments}: {}", text(output.stderr));
+    text(output.stdout)
+}
+
+/// Lines of three classes in three features, of which the first tells nothing and is large.
+fn flowers() -> String {
+    let mut text = String::from("noise,width,height,species\n");
+    for at in 0..240 {
+        let class = at % 3;
+        let noise = |turn: usize| (at * turn % 101) as f64 / 101.0 - 0.5;
+        let (width, height) = (class as f64 + 0.6 * noise(37), (class * class) as f64 / 2.0 + 0.6 * noise(59));
+        text.push_str(&format!("{},{width},{height},{}\n", 9.0 * noise(71), ["iris", "rose", "tulip"][class]));
+    }
+    text
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_regression_ends_with_the_gap_that_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();
+    let said =
+        hemiola(folder.path(), "train l2mlr f.csv --gap 1e-4 --workers 1 --report r.jsonl --plot p.svg --out m.model");
+    assert!(said.contains("duality gap") && !said.contains("not yet"), "{said}");
+    let report = std::fs::read_to_string(folder.path().join("r.jsonl")).unwrap();
+    let last = json(report.lines().last().unwrap());
+    assert!(last["event"] == "summary" && last["gap"].as_f64().unwrap() <= 1e-4, "{last}");
+    let judged = json(&hemiola(folder.path(), "eval m.model f.csv --json"));
+    assert!(judged["accuracy"].as_f64().unwrap() > 0.9, "{judged}");
+    assert_eq!(hemiola(folder.path(), "predict m.model f.csv").lines().count(), 240);
+    let short = hemiola(folder.path(), "train l2mlr f.csv --epochs 1 --gap 1e-9 --out n.model");
+    assert!(short.contains("not yet as small as asked for; give more --epochs"), "{short}");
+}
