@@ -1,10 +1,11 @@
 //! `hemiola eval`: how well a model predicts ratings, words or classes, and how much its filters lose of images.
 
-use crate::{classify, logistic, reading};
+use crate::{classify, logistic, metric, reading};
 use anyhow::{Result, bail};
 use clap::Args;
 use hemiola_models::Names;
 use hemiola_models::corpus::Corpus;
+use hemiola_models::dml::model::DmlModel;
 use hemiola_models::images::Image;
 use hemiola_models::l1lr::model::L1lrModel;
 use hemiola_models::lda::model::LdaModel;
@@ -45,6 +46,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         LdaModel::KIND => judge_topics(arguments),
         MlrModel::KIND => {
             classify::judge(&arguments.model, &arguments.data, &arguments.reading.examples()?, arguments.json)
+        }
+        DmlModel::KIND => {
+            metric::judge(&arguments.model, &arguments.data, &arguments.reading.examples()?, arguments.json)
         }
         RicaModel::KIND => judge_filters(arguments),
         L1lrModel::KIND => {

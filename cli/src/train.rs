@@ -1,5 +1,6 @@
 //! `hemiola train`: one subcommand per model.
 
+mod dml;
 mod held_out;
 pub(crate) mod job;
 pub(crate) mod l1lr;
@@ -32,6 +33,8 @@ enum Model {
     L2mlr(Box<l2mlr::Arguments>),
     /// Learn to tell classes apart, by softmax regression
     Mlr(Box<mlr::Arguments>),
+    /// Learn a distance by which examples of a class lie close together
+    Dml(Box<dml::Arguments>),
     /// Learn features of images, by reconstruction ICA
     Rica(Box<rica::Arguments>),
 }
@@ -43,6 +46,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Model::L1lr(arguments) => l1lr::run(&arguments),
         Model::L2mlr(arguments) => l2mlr::run(&arguments),
         Model::Mlr(arguments) => mlr::run(&arguments),
+        Model::Dml(arguments) => dml::run(&arguments),
         Model::Rica(arguments) => rica::run(&arguments),
     }
 }

@@ -45,3 +45,24 @@ fn a_regression_ends_with_the_gap_that_was_asked_for() {
     let short = hemiola(folder.path(), "train l2mlr f.csv --epochs 1 --gap 1e-9 --out n.model");
     assert!(short.contains("not yet as small as asked for; give more --epochs"), "{short}");
 }
+
+#[test]
+fn a_metric_finds_neighbours_of_the_class() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();
+    let said = hemiola(folder.path(), "train dml f.csv --dimension 2 --epochs 30 --out m.model");
+    assert!(said.contains("% with 2 principal components"), "{said}");
+    let judged = json(&hemiola(folder.path(), "eval m.model f.csv --json"));
+    assert!(judged["accuracy"].as_f64().unwrap() > 0.85, "{judged}");
+    let classes = hemiola(folder.path(), "predict m.model f.csv");
+    assert!(classes.lines().count() == 240 && classes.lines().all(|class| ["iris", "rose", "tulip"].contains(&class)));
+    let vectors = hemiola(folder.path(), "predict m.model f.csv --vectors");
+    assert!(vectors.lines().count() == 240 && vectors.lines().all(|line| line.split(',').count() == 2), "{vectors}");
+    let alike = |at: usize| {
+        let other = (at * 7 + at / 80) % 240;
+        format!("{},{},{}\n", at + 1, other + 1, u8::from(other % 3 == at % 3))
+    };
+    std::fs::write(folder.path().join("pairs.csv"), (0..240).map(alike).collect::<String>()).unwrap();
+    hemiola(folder.path(), "train dml f.csv --pairs pairs.csv --dimension 1 --out n.model");
+    assert_eq!(hemiola(folder.path(), "predict n.model f.csv").lines().count(), 240);
+}

@@ -1,6 +1,7 @@
 //! Data readers, kernels and estimators, one file or folder per model.
 
 pub mod corpus;
+pub mod dml;
 mod epoch;
 pub mod examples;
 mod fields;
