@@ -11,6 +11,7 @@ pub(crate) mod mf;
 mod mlr;
 mod rica;
 mod saving;
+mod sc;
 
 use clap::{Args, Subcommand};
 
@@ -37,6 +38,8 @@ enum Model {
     Dml(Box<dml::Arguments>),
     /// Learn features of images, by reconstruction ICA
     Rica(Box<rica::Arguments>),
+    /// Learn a dictionary of which images are put together from few atoms, by sparse coding
+    Sc(Box<sc::Arguments>),
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
@@ -48,5 +51,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Model::Mlr(arguments) => mlr::run(&arguments),
         Model::Dml(arguments) => dml::run(&arguments),
         Model::Rica(arguments) => rica::run(&arguments),
+        Model::Sc(arguments) => sc::run(&arguments),
     }
 }

@@ -66,3 +66,19 @@ fn a_metric_finds_neighbours_of_the_class() {
     hemiola(folder.path(), "train dml f.csv --pairs pairs.csv --dimension 1 --out n.model");
     assert_eq!(hemiola(folder.path(), "predict n.model f.csv").lines().count(), 240);
 }
+
+#[test]
+fn a_dictionary_is_learnt_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    // An idx file of one image of 60 x 60 pixels.
+    let pixel = |at: usize| (127.0 + 100.0 * (0.5 * (at % 60) as f64).sin() * (0.2 * (at / 60) as f64).cos()) as u8;
+    let head = [[0, 0, 8, 3], [0, 0, 0, 1], [0, 0, 0, 60], [0, 0, 0, 60]].concat();
+    let bytes: Vec<u8> = head.into_iter().chain((0..3600).map(pixel)).collect();
+    std::fs::write(folder.path().join("waves-idx3-ubyte"), bytes).unwrap();
+    let options = "--patch 4 --patches 2000 --atoms 12 --epochs 5 --picture atoms.png --out m.model";
+    let said = hemiola(folder.path(), &format!("train sc waves-idx3-ubyte {options}"));
+    assert!(said.contains("atoms a patch") && said.contains("picture        atoms.png"), "{said}");
+    assert!(std::fs::read(folder.path().join("atoms.png")).unwrap().starts_with(b"\x89PNG"));
+    let judged = json(&hemiola(folder.path(), "eval m.model waves-idx3-ubyte --json"));
+    assert!(judged["lost"].as_f64().unwrap() < 0.2, "{judged}");
+}

@@ -23,6 +23,7 @@ pub mod ratings;
 pub mod reproduce;
 pub mod resume;
 pub mod rica;
+pub mod sc;
 mod step_size;
 mod team;
 

@@ -80,6 +80,18 @@ pub(crate) const CASES: &[Case] = &[
     ("train dml - --pairs -", 2, "standard input can be read only once; give '-' once"),
     ("train dml two.svm --pairs p.csv --report p.csv", 2, "--report p.csv would overwrite --pairs; give another name"),
     ("predict good.model pairs.csv --vectors", 2, "--vectors has an effect only with metrics"),
+    ("train sc", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train sc --help'"),
+    ("train sc missing.png", 1, "missing.png: cannot be read: No such file or directory (os error 2)"),
+    ("train sc a.png --atoms 0", 2, "invalid value '0' for '--atoms <N>': expected a whole number between 1 and 4096"),
+    (
+        "train sc a.png --patch 40",
+        2,
+        "invalid value '40' for '--patch <SIDE>': expected a whole number between 2 and 32",
+    ),
+    ("train sc a.png --sparsity 0", 2, "invalid value '0' for '--sparsity <WEIGHT>': expected a number above 0"),
+    ("train sc a.png --rate nan", 2, "invalid value 'nan' for '--rate <RATE>': expected a number above 0"),
+    ("train sc a.png --picture a.svg", 2, "--picture a.svg: expected a name that ends in .png"),
+    ("train sc a.png --picture a.png", 2, "--picture a.png would overwrite DATA; give another name"),
 ];
 
 pub(crate) fn prepare(directory: &Path) {
