@@ -69,22 +69,41 @@ impl Options {
     }
 }
 
+/// How many threads there are, where one process does everything.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Where it runs")]
+pub(crate) struct Threads {
+    /// Threads that train [default: all cores]
+    #[arg(long, value_name = "N", value_parser = numbers::team, allow_negative_numbers = true)]
+    workers: Option<u32>,
+}
+
+impl Threads {
+    /// So many, or as many as there are cores.
+    pub(crate) fn meaning(&self) -> Meaning {
+        let workers = self.workers.unwrap_or_else(cores);
+        let description = json!({ "kind": "threads", "workers": workers });
+        Meaning { deployment: Deployment::threads(workers), workers, description }
+    }
+}
+
+fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
+}
+
 impl Machines {
     /// Where that is, with a budget for what processes send.
     ///
     /// # Errors
     /// If an option makes no difference there.
     pub(crate) fn meaning(&self, budget: Option<Budget>) -> anyhow::Result<Meaning> {
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         let Some(processes) = self.processes else {
             if self.filters.is_some() {
                 return Err(usage("--filters needs --processes: nothing travels between the threads of one process"));
             }
-            let workers = self.workers.unwrap_or(cores);
-            let description = json!({ "kind": "threads", "workers": workers });
-            return Ok(Meaning { deployment: Deployment::threads(workers), workers, description });
+            return Ok(Threads { workers: self.workers }.meaning());
         };
-        let per_process = self.workers.unwrap_or((cores / processes).max(1));
+        let per_process = self.workers.unwrap_or((cores() / processes).max(1));
         let servers = self.servers.unwrap_or(1);
         let description = json!({
             "kind": "tcp", "processes": processes, "workers_per_process": per_process, "servers": servers,

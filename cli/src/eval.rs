@@ -1,10 +1,11 @@
 //! `hemiola eval`: how well a model predicts ratings, words or classes, and how much its filters lose of images.
 
-use crate::{classify, logistic, reading};
+use crate::{classify, logistic, metric, reading};
 use anyhow::{Result, bail};
 use clap::Args;
 use hemiola_models::Names;
 use hemiola_models::corpus::Corpus;
+use hemiola_models::dml::model::DmlModel;
 use hemiola_models::images::Image;
 use hemiola_models::l1lr::model::L1lrModel;
 use hemiola_models::lda::model::LdaModel;
@@ -14,6 +15,7 @@ use hemiola_models::model_directory::kind_of;
 use hemiola_models::patches::Patches;
 use hemiola_models::ratings::Ratings;
 use hemiola_models::rica::model::RicaModel;
+use hemiola_models::sc::model::ScModel;
 use serde_json::json;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -46,7 +48,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         MlrModel::KIND => {
             classify::judge(&arguments.model, &arguments.data, &arguments.reading.examples()?, arguments.json)
         }
+        DmlModel::KIND => {
+            metric::judge(&arguments.model, &arguments.data, &arguments.reading.examples()?, arguments.json)
+        }
         RicaModel::KIND => judge_filters(arguments),
+        ScModel::KIND => judge_dictionary(arguments),
         L1lrModel::KIND => {
             logistic::judge(&arguments.model, &arguments.data, arguments.reading.examples()?, arguments.json)
         }
@@ -94,6 +100,29 @@ fn judge_filters(arguments: &Arguments) -> Result<()> {
     }
     writeln!(out, "lost      {:.2} % of the patches when put together again\nactivity  {active:.4}", 100.0 * lost)?;
     writeln!(out, "images    {}\npatches   {PATCHES}", images.len())?;
+    Ok(())
+}
+
+fn judge_dictionary(arguments: &Arguments) -> Result<()> {
+    arguments.reading.check_absent()?;
+    let model = ScModel::load(&arguments.model)?;
+    let images = Image::read(&arguments.data)?;
+    let sums = model.evaluate(&Patches::draw(&images, model.side, PATCHES, 1)?);
+    let objective = sums.objective(model.sparsity) / PATCHES as f64;
+    let (lost, nonzeros) = (sums.lost / sums.energy, sums.nonzeros as f64 / PATCHES as f64);
+    let mut out = stdout().lock();
+    if arguments.json {
+        let line = json!({ "images": images.len(), "patches": PATCHES, "objective": objective, "lost": lost,
+            "atoms_used": nonzeros });
+        writeln!(out, "{line}")?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "objective  {objective:.5}\nlost       {:.2} % of the patches when put together again",
+        100.0 * lost
+    )?;
+    writeln!(out, "atoms      {nonzeros:.1} a patch\nimages     {}\npatches    {PATCHES}", images.len())?;
     Ok(())
 }
 

@@ -14,6 +14,7 @@ mod filters;
 mod generate;
 mod interrupt;
 mod logistic;
+mod metric;
 mod numbers;
 mod outputs;
 mod plot;

@@ -1,10 +1,11 @@
 //! `hemiola predict`: the ratings to expect for pairs of user and item, the topics of documents, or classes of examples.
 
 use crate::failure::usage;
-use crate::{classify, logistic, numbers, reading};
+use crate::{classify, logistic, metric, numbers, reading};
 use anyhow::Result;
 use clap::Args;
 use hemiola_models::corpus::Corpus;
+use hemiola_models::dml::model::DmlModel;
 use hemiola_models::l1lr::model::L1lrModel;
 use hemiola_models::lda::model::LdaModel;
 use hemiola_models::mf::model::MfModel;
@@ -44,6 +45,9 @@ pub(crate) struct Arguments {
     /// Print the probability of every class, too
     #[arg(long)]
     probabilities: bool,
+    /// With a metric, print where examples lie under it instead of their classes
+    #[arg(long)]
+    vectors: bool,
     #[command(flatten)]
     reading: reading::Options,
 }
@@ -55,6 +59,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             arguments.check_options("a classifier", "files of examples")?;
             let options = arguments.reading.examples_to_predict()?;
             classify::predict(&arguments.model, &arguments.data, &options, arguments.probabilities)
+        }
+        DmlModel::KIND => {
+            arguments.check_options("a metric", "files of examples")?;
+            let options = arguments.reading.examples_to_predict()?;
+            metric::predict(&arguments.model, &arguments.data, &options, arguments.vectors)
         }
         L1lrModel::KIND => {
             arguments.check_options("a classifier", "files of examples")?;
@@ -76,6 +85,9 @@ impl Arguments {
         }
         if self.probabilities && kind != "a classifier" {
             return Err(usage("--probabilities has an effect only with classifiers"));
+        }
+        if self.vectors && kind != "a metric" {
+            return Err(usage("--vectors has an effect only with metrics"));
         }
         Ok(())
     }

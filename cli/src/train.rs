@@ -1,13 +1,17 @@
 //! `hemiola train`: one subcommand per model.
 
+mod dml;
 mod held_out;
 pub(crate) mod job;
 pub(crate) mod l1lr;
+mod l2mlr;
+mod labelled;
 pub(crate) mod lda;
 pub(crate) mod mf;
 mod mlr;
 mod rica;
 mod saving;
+mod sc;
 
 use clap::{Args, Subcommand};
 
@@ -26,10 +30,16 @@ enum Model {
     Lda(Box<lda::Arguments>),
     /// Learn to tell two classes apart by few features, by logistic regression
     L1lr(Box<l1lr::Arguments>),
+    /// Learn to tell classes apart, by softmax regression with a proof of how good it is
+    L2mlr(Box<l2mlr::Arguments>),
     /// Learn to tell classes apart, by softmax regression
     Mlr(Box<mlr::Arguments>),
+    /// Learn a distance by which examples of a class lie close together
+    Dml(Box<dml::Arguments>),
     /// Learn features of images, by reconstruction ICA
     Rica(Box<rica::Arguments>),
+    /// Learn a dictionary of which images are put together from few atoms, by sparse coding
+    Sc(Box<sc::Arguments>),
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
@@ -37,7 +47,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Model::Mf(arguments) => mf::run(&arguments),
         Model::Lda(arguments) => lda::run(&arguments),
         Model::L1lr(arguments) => l1lr::run(&arguments),
+        Model::L2mlr(arguments) => l2mlr::run(&arguments),
         Model::Mlr(arguments) => mlr::run(&arguments),
+        Model::Dml(arguments) => dml::run(&arguments),
         Model::Rica(arguments) => rica::run(&arguments),
+        Model::Sc(arguments) => sc::run(&arguments),
     }
 }

@@ -4,6 +4,8 @@ use hemiola_models::Names;
 use hemiola_models::lda::model::LdaModel;
 #[path = "bad_input/checkpoints.rs"]
 mod checkpoints;
+#[path = "bad_input/factors.rs"]
+mod factors;
 #[path = "bad_input/filters.rs"]
 mod filters;
 #[path = "bad_input/generate.rs"]
@@ -554,59 +556,6 @@ const CASES: &[Case] = &[
         1,
         "missing.csv: cannot be read: No such file or directory (os error 2)",
     ),
-    ("generate ratings --users 0", 2, "invalid value '0' for '--users <N>': expected a whole number of 1 or more"),
-    (
-        "generate ratings --users 2 --items 3 --ratings 7",
-        1,
-        "cannot make 7 ratings of 6 pairs of user and item; expected no more ratings than pairs",
-    ),
-    ("generate ratings --noise -1", 2, "invalid value '-1' for '--noise <STARS>': expected a number of 0 or more"),
-    ("generate ratings --noise nan", 2, "invalid value 'nan' for '--noise <STARS>': expected a number of 0 or more"),
-    ("generate ratings --rank 0", 2, "invalid value '0' for '--rank <N>': expected a whole number between 1 and 4096"),
-    ("generate ratings --out nowhere/x.csv", 1, "nowhere/x.csv: cannot be written: there is no directory nowhere"),
-    ("generate ratings --out folder", 1, "folder: is a directory; expected the name of a file"),
-    (
-        "generate ratings --out /dev/full --ratings 50000",
-        1,
-        "/dev/full: cannot be written: No space left on device (os error 28)",
-    ),
-    (
-        "generate corpus",
-        2,
-        "the following required arguments were not provided: --out <FILE>; see 'hemiola generate corpus --help'",
-    ),
-    (
-        "generate corpus --documents 0 --out x",
-        2,
-        "invalid value '0' for '--documents <N>': expected a whole number of 1 or more",
-    ),
-    (
-        "generate corpus --words -1 --out x",
-        2,
-        "invalid value '-1' for '--words <N>': expected a whole number of 1 or more",
-    ),
-    (
-        "generate corpus --topics 0 --out x",
-        2,
-        "invalid value '0' for '--topics <N>': expected a whole number of 1 or more",
-    ),
-    (
-        "generate corpus --tokens-per-document 0 --out x",
-        2,
-        "invalid value '0' for '--tokens-per-document <N>': expected a whole number of 1 or more",
-    ),
-    (
-        "generate corpus --seed x --out x",
-        2,
-        "invalid value 'x' for '--seed <SEED>': expected a whole number of 0 or more",
-    ),
-    (
-        "generate corpus --documents 4000000000 --out x",
-        1,
-        "cannot make 4000000000 documents of 100 words each; expected no more than 2147483647 words together",
-    ),
-    ("generate corpus --out nowhere/x.txt", 1, "nowhere/x.txt: cannot be written: there is no directory nowhere"),
-    ("generate corpus --out folder", 1, "folder: is a directory; expected the name of a file"),
     ("topics", 2, "the following required arguments were not provided: <MODEL>; see 'hemiola topics --help'"),
     ("topics missing.model", 1, "missing.model: is not a Hemiola model; expected a directory with a file model.json"),
     (
@@ -765,8 +714,8 @@ fn every_mistake_gets_one_clear_sentence() {
     prepare(directory.path());
     let before = content(directory.path());
     let mut wrong = Vec::new();
-    let cases =
-        || CASES.iter().chain(checkpoints::CASES).chain(filters::CASES).chain(l1lr::CASES).chain(generate::CASES);
+    let lists = [CASES, checkpoints::CASES, factors::CASES, filters::CASES, generate::CASES, l1lr::CASES];
+    let cases = || lists.into_iter().flatten();
     for (arguments, code, sentence) in cases() {
         let output = hemiola(directory.path(), arguments);
         let expected = format!("hemiola: {sentence}\n");
@@ -840,6 +789,7 @@ fn prepare(directory: &Path) {
     checkpoints::prepare(directory);
     generate::prepare(directory);
     l1lr::prepare(directory);
+    factors::prepare(directory);
 }
 
 /// A model of two topics and three words.

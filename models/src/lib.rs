@@ -1,6 +1,7 @@
 //! Data readers, kernels and estimators, one file or folder per model.
 
 pub mod corpus;
+pub mod dml;
 mod epoch;
 pub mod examples;
 mod fields;
@@ -8,6 +9,7 @@ pub mod generate;
 mod hold_out;
 pub mod images;
 pub mod l1lr;
+pub mod l2mlr;
 pub mod lda;
 mod line_blocks;
 mod matrix;
@@ -21,7 +23,9 @@ pub mod ratings;
 pub mod reproduce;
 pub mod resume;
 pub mod rica;
+pub mod sc;
 mod step_size;
+mod team;
 
 pub use epoch::Epoch;
 pub use fields::{OpenQuote, Separator};

@@ -125,7 +125,7 @@ impl Job {
     /// If something cannot be written.
     pub(crate) fn leave(
         &self,
-        mut report: Report,
+        report: Report,
         outcome: &Outcome,
         metrics: &Value,
         drawing: (&str, Panel),
@@ -138,11 +138,26 @@ impl Job {
         if let (Value::Object(summary), Value::Object(metrics)) = (&mut summary, metrics) {
             summary.extend(metrics.clone());
         }
+        let panels = [drawing.1, plot::staleness_panel(&outcome.histogram)];
+        self.finish(report, summary, (drawing.0, &panels), save)
+    }
+
+    /// Writes the model, the plot, and the summary as the end of the report.
+    ///
+    /// # Errors
+    /// If something cannot be written.
+    pub(crate) fn finish(
+        &self,
+        mut report: Report,
+        mut summary: Value,
+        (title, panels): (&str, &[Panel]),
+        save: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<()> {
         summary["model"] = json!(self.out);
         let writing = interrupt::hold();
         save(&self.out)?;
         if let Some(path) = &self.plot {
-            plot::write(path, drawing.0, &[drawing.1, plot::staleness_panel(&outcome.histogram)])?;
+            plot::write(path, title, panels)?;
         }
         report.line("summary", &summary)?;
         drop(writing);

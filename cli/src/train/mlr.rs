@@ -1,14 +1,14 @@
 //! `hemiola train mlr`: learns to tell classes apart.
 
-use super::held_out::{HeldOut, USUAL};
+use super::held_out::USUAL;
 use super::job::{Job, Outputs, quoted};
+use super::labelled::Labelled;
 use super::saving;
-use crate::classify::ExampleOptions;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
 use crate::progress::{Figures, Work, span};
 use crate::{consistency, deploy, interrupt, numbers, report};
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use hemiola::{Deployment, Outcome};
 use hemiola_models::StepSize;
@@ -17,7 +17,7 @@ use hemiola_models::mlr::model::MlrModel;
 use hemiola_models::mlr::train::{Arranged, Config, Epoch, Quality, train_saved};
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,13 +45,8 @@ pub(crate) struct Arguments {
 /// What to train on and how, wherever that happens.
 #[derive(Args)]
 pub(crate) struct Problem {
-    /// Files of labelled examples
-    #[arg(required = true, value_name = "DATA")]
-    data: Vec<PathBuf>,
     #[command(flatten)]
-    reading: ExampleOptions,
-    #[command(flatten)]
-    held_out: HeldOut,
+    examples: Labelled,
     #[command(flatten)]
     training: TrainingOptions,
     #[command(flatten)]
@@ -109,14 +104,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { problem, deployment, saving, outputs } = arguments;
     let place = deployment.meaning(problem.consistency.meaning()?)?;
     let config = problem.config(&place.deployment)?;
-    let mut job = Job::new(place, outputs, &problem.data[0], problem.description(&config));
+    let mut job = Job::new(place, outputs, &problem.examples.data[0], problem.description(&config));
     job.checkpoints = saving.meaning(config.clocks_per_epoch)?;
     if !deploy::is_child() {
         saving.check()?;
-        job.check(&problem.inputs()?)?;
+        job.check(&problem.examples.inputs()?)?;
         interrupt::install()?;
     }
-    let (examples, test) = problem.read()?;
+    let (examples, test) = problem.examples.read(problem.training.seed)?;
     let finished = train_and_save(&job, &config, examples, test.as_ref())?;
     if !job.quiet {
         finished.tell(problem, &job.out)?;
@@ -126,8 +121,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 impl Problem {
     fn config(&self, deployment: &Deployment) -> Result<Config> {
-        let Self { training, held_out, .. } = self;
-        if training.patience.is_some() && held_out.no_holdout {
+        let Self { training, examples, .. } = self;
+        if training.patience.is_some() && examples.held_out.no_holdout {
             return Err(usage(
                 "--patience has no effect with --no-holdout, because it looks at held-out examples; leave one of them out",
             ));
@@ -148,40 +143,9 @@ impl Problem {
         })
     }
 
-    fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
-        let data = self.data.iter().map(|path| ("DATA", path.as_path()));
-        let test = self.held_out.test.iter().map(|path| ("--test", path.as_path()));
-        let labels = self.reading.labels().into_iter().map(|path| ("--labels", path));
-        let inputs: Vec<_> = data.chain(test).chain(labels).collect();
-        if inputs.iter().filter(|(_, path)| *path == Path::new("-")).count() > 1 {
-            return Err(usage("standard input can be read only once; give '-' once"));
-        }
-        Ok(inputs)
-    }
-
     fn description(&self, config: &Config) -> Value {
-        json!({ "model": "mlr", "data": self.data, "held_out": self.held_out.description(Some(USUAL)), "config": config })
-    }
-
-    /// Reads the examples and holds some out.
-    fn read(&self) -> Result<(Examples, Option<Examples>)> {
-        let options = self.reading.reading();
-        let examples = Examples::read(&self.data, &options)?;
-        if let Some(file) = &self.held_out.test {
-            let test = Examples::read_known(&[file], &options, &examples.classes)?;
-            return Ok((examples, Some(test)));
-        }
-        let Some(rule) = self.held_out.rule(Some(USUAL), self.training.seed) else {
-            return Ok((examples, None));
-        };
-        let count = examples.len();
-        let (train, test) = examples.split(rule).map_err(|_| {
-            anyhow!(
-                "{}: too few examples ({count}) to train on some and hold out others; give more, or --no-holdout",
-                self.data[0].display()
-            )
-        })?;
-        Ok((train, Some(test)))
+        let Labelled { data, held_out, .. } = &self.examples;
+        json!({ "model": "mlr", "data": data, "held_out": held_out.description(Some(USUAL)), "config": config })
     }
 }
 
@@ -269,8 +233,7 @@ impl Finished {
         report::tell(&mut out, &self.outcome)?;
         let model = path.display().to_string();
         writeln!(out, "model          {model}")?;
-        let file = problem.held_out.test.as_ref().unwrap_or(&problem.data[0]);
-        writeln!(out, "next           hemiola eval {} {}", quoted(&model), quoted(&file.display().to_string()))?;
+        writeln!(out, "next           hemiola eval {} {}", quoted(&model), quoted(&problem.examples.next()))?;
         Ok(())
     }
 }

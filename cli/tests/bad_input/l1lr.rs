@@ -155,27 +155,6 @@ pub(crate) const CASES: &[Case] = &[
         "digits: holds images, which are only read whole; expected lines of examples where memory is limited",
     ),
     (
-        "generate examples --examples 0",
-        2,
-        "invalid value '0' for '--examples <N>': expected a whole number of 1 or more",
-    ),
-    (
-        "generate examples --features 30 --relevant 3",
-        1,
-        "cannot make examples of 30 features with 40 of them in each; expected no more than there are",
-    ),
-    (
-        "generate examples --relevant 20000",
-        1,
-        "cannot make examples of 10000 features with 20000 that are relevant; expected no more than there are",
-    ),
-    (
-        "generate examples --features 16777216",
-        1,
-        "cannot make examples of 16777216 features; expected less than 16777216",
-    ),
-    ("generate examples --out nowhere/x.svm", 1, "nowhere/x.svm: cannot be written: there is no directory nowhere"),
-    (
         "train l1lr two.svm --lambda 1 --processes 2 --memory 1gb",
         2,
         "--memory has an effect only in one process; leave out --processes, or --memory",

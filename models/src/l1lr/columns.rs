@@ -8,8 +8,8 @@ use super::blocks::Blocks;
 use super::prox::Penalty;
 use super::rows_file::RowsFile;
 use super::stored::Stored;
-use super::team::share_out;
 use crate::examples::Examples;
+use crate::team::share_out;
 
 /// The entries of one feature.
 #[derive(Clone, Copy, Debug, PartialEq)]

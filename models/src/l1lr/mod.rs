@@ -19,4 +19,3 @@ pub mod solver;
 pub mod stopping;
 mod stored;
 pub mod streamed;
-mod team;

@@ -9,7 +9,7 @@ use std::io;
 use super::columns::{Column, Columns, row_shares};
 use super::kernel::Pair;
 use super::prox::Penalty;
-use super::team::share_out;
+use crate::team::share_out;
 
 /// More active features than these are not solved for together.
 pub(super) const COLUMNS_MAX: usize = 1024;

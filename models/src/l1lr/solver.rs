@@ -24,8 +24,8 @@ use super::kernel::{self, Pair, Rows, Step, Tally};
 use super::newton::{self, Packed};
 use super::prox::Penalty;
 use super::stopping::{State, Stopping};
-use super::team::share_out;
 use crate::examples::Examples;
+use crate::team::share_out;
 
 /// How to solve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,8 +9,8 @@
 use super::row_width;
 
 /// Floats are worked on in groups of this many, the width of an AVX register.
-pub(super) const LANES: usize = 8;
-type Group = [f32; LANES];
+pub(crate) const LANES: usize = 8;
+pub(crate) type Group = [f32; LANES];
 
 /// Examples whose columns name rows of a slab, from zero. The last entry of each is the bias.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,12 @@ impl Block<'_> {
     fn range(&self, example: usize) -> std::ops::Range<usize> {
         let start = if example == 0 { 0 } else { self.ends[example - 1] };
         start..self.ends[example]
+    }
+
+    /// The rows and values of an example.
+    pub(crate) fn entries(&self, example: usize) -> (&[u32], &[f32]) {
+        let range = self.range(example);
+        (&self.columns[range.clone()], &self.values[range])
     }
 }
 
@@ -204,7 +210,7 @@ impl Tally {
 /// The products of one example with the weights of every class. Even and odd entries are summed beside one another,
 /// because an addition takes several cycles.
 #[inline(always)]
-fn scores<const GROUPS: usize>(rows: &[Group], columns: &[u32], values: &[f32], out: &mut [Group]) {
+pub(crate) fn scores<const GROUPS: usize>(rows: &[Group], columns: &[u32], values: &[f32], out: &mut [Group]) {
     if GROUPS == 0 {
         let groups = out.len();
         out.fill([0.0; LANES]);
@@ -232,7 +238,7 @@ fn scores<const GROUPS: usize>(rows: &[Group], columns: &[u32], values: &[f32], 
 }
 
 #[inline(always)]
-fn add_scaled(sums: &mut [Group], row: &[Group], value: f32) {
+pub(crate) fn add_scaled(sums: &mut [Group], row: &[Group], value: f32) {
     for (sums, weights) in sums.iter_mut().zip(row) {
         for lane in 0..LANES {
             sums[lane] += value * weights[lane];
@@ -314,7 +320,7 @@ fn softmax(scores: &mut [Group], classes: usize, label: u32) -> (f64, bool) {
 /// `e^x` for `x ≤ 0`, within 2 units in the last place; zero below -87. It is here because the system's is a call for
 /// every number, and gives other bits on other systems.
 #[inline(always)]
-fn exponential(x: f32) -> f32 {
+pub(crate) fn exponential(x: f32) -> f32 {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     // Adding and taking away 1.5 · 2^23 rounds to a whole number.

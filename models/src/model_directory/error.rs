@@ -163,6 +163,18 @@ pub enum ModelError {
         /// The description.
         path: PathBuf,
     },
+    /// A label is not the number of a class.
+    #[error("{}: labels holds {value} at position {position}; expected a class below {classes}", path.display())]
+    Label {
+        /// The file.
+        path: PathBuf,
+        /// Where in the tensor.
+        position: usize,
+        /// What stands there.
+        value: f32,
+        /// How many classes there are.
+        classes: usize,
+    },
     /// A classifier has nothing to choose from.
     #[error("{}: states no classes; expected those of a classifier", path.display())]
     NoClasses {

@@ -1,7 +1,7 @@
 //! Work shared out among threads, with results in the order of the work.
 
 /// Does `work` on every item, by so many threads; neighbouring items are done by the same one.
-pub(super) fn share_out<T: Send, R: Send>(workers: usize, mut items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+pub(crate) fn share_out<T: Send, R: Send>(workers: usize, mut items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let each = items.len().div_ceil(workers.max(1)).max(1);
     if items.len() <= each {
         return items.into_iter().map(work).collect();

@@ -1,0 +1,74 @@
+//! The options that say which labelled examples to train on, and which to judge the model by.
+
+use super::held_out::{HeldOut, USUAL};
+use crate::classify::ExampleOptions;
+use crate::failure::usage;
+use anyhow::{Result, anyhow};
+use clap::Args;
+use hemiola_models::examples::Examples;
+use std::path::{Path, PathBuf};
+
+/// Labelled examples, some of them held out.
+#[derive(Args)]
+pub(super) struct Labelled {
+    /// Files of labelled examples
+    #[arg(required = true, value_name = "DATA")]
+    pub(super) data: Vec<PathBuf>,
+    #[command(flatten)]
+    reading: ExampleOptions,
+    #[command(flatten)]
+    pub(super) held_out: HeldOut,
+}
+
+impl Labelled {
+    /// The files that are read.
+    ///
+    /// # Errors
+    /// If standard input is to be read twice.
+    pub(super) fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
+        let data = self.data.iter().map(|path| ("DATA", path.as_path()));
+        let test = self.held_out.test.iter().map(|path| ("--test", path.as_path()));
+        let labels = self.reading.labels().into_iter().map(|path| ("--labels", path));
+        let inputs: Vec<_> = data.chain(test).chain(labels).collect();
+        if inputs.iter().filter(|(_, path)| *path == Path::new("-")).count() > 1 {
+            return Err(usage("standard input can be read only once; give '-' once"));
+        }
+        Ok(inputs)
+    }
+
+    /// Reads the examples and holds some out, drawn by `seed` where nothing else is said.
+    ///
+    /// # Errors
+    /// If they cannot be read, or are too few.
+    pub(super) fn read(&self, seed: u64) -> Result<(Examples, Option<Examples>)> {
+        let (examples, test) = self.read_whole()?;
+        let Some(rule) = self.held_out.rule(Some(USUAL), seed) else {
+            return Ok((examples, test));
+        };
+        let count = examples.len();
+        let (train, test) = examples.split(rule).map_err(|_| {
+            anyhow!(
+                "{}: too few examples ({count}) to train on some and hold out others; give more, or --no-holdout",
+                self.data[0].display()
+            )
+        })?;
+        Ok((train, Some(test)))
+    }
+
+    /// Reads the examples and those of the test file, if there is one; nothing else is held out.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(super) fn read_whole(&self) -> Result<(Examples, Option<Examples>)> {
+        let options = self.reading.reading();
+        let examples = Examples::read(&self.data, &options)?;
+        let Some(file) = &self.held_out.test else { return Ok((examples, None)) };
+        let test = Examples::read_known(&[file], &options, &examples.classes)?;
+        Ok((examples, Some(test)))
+    }
+
+    /// The file to try a model on next.
+    pub(super) fn next(&self) -> String {
+        self.held_out.test.as_ref().unwrap_or(&self.data[0]).display().to_string()
+    }
+}

@@ -1,0 +1,101 @@
+//! What a user can get wrong with the models of factor pairs.
+
+use super::Case;
+use std::fs;
+use std::path::Path;
+
+pub(crate) const CASES: &[Case] = &[
+    (
+        "train l2mlr",
+        2,
+        "the following required arguments were not provided: <DATA>...; see 'hemiola train l2mlr --help'",
+    ),
+    ("train l2mlr missing.svm", 1, "missing.svm: cannot be read: No such file or directory (os error 2)"),
+    ("train l2mlr same.svm --no-holdout", 1, "same.svm: has examples of one class; expected two or more to tell apart"),
+    ("train l2mlr two.svm --gap 0", 2, "invalid value '0' for '--gap <GAP>': expected a number above 0"),
+    ("train l2mlr two.svm --gap inf", 2, "invalid value 'inf' for '--gap <GAP>': expected a number above 0"),
+    ("train l2mlr two.svm --lambda -1", 2, "invalid value '-1' for '--lambda <LAMBDA>': expected a number above 0"),
+    ("train l2mlr two.svm --epochs 0", 2, "invalid value '0' for '--epochs <N>': expected a whole number of 1 or more"),
+    (
+        "train l2mlr two.svm --workers 0",
+        2,
+        "invalid value '0' for '--workers <N>': expected a whole number between 1 and 1024",
+    ),
+    (
+        "train l2mlr lone.svm",
+        1,
+        "lone.svm: too few examples (1) to train on some and hold out others; give more, or --no-holdout",
+    ),
+    ("train l2mlr two.svm --test three.svm", 1, "three.svm:3: class '2' does not occur in what was trained on"),
+    ("train l2mlr - --test -", 2, "standard input can be read only once; give '-' once"),
+    ("train l2mlr two.svm --report two.svm", 2, "--report two.svm would overwrite DATA; give another name"),
+    ("train dml", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train dml --help'"),
+    ("train dml missing.svm", 1, "missing.svm: cannot be read: No such file or directory (os error 2)"),
+    ("train dml same.svm --no-holdout", 1, "same.svm: has examples of one class; expected two or more to tell apart"),
+    ("train dml two.svm --dimension 4", 1, "4 dimensions are more than the 3 features; give fewer"),
+    (
+        "train dml two.svm --dimension 0",
+        2,
+        "invalid value '0' for '--dimension <N>': expected a whole number between 1 and 4096",
+    ),
+    ("train dml two.svm --weight 0", 2, "invalid value '0' for '--weight <WEIGHT>': expected a number above 0"),
+    ("train dml two.svm --batch 0", 2, "invalid value '0' for '--batch <N>': expected a whole number of 1 or more"),
+    (
+        "train dml two.svm --decay 1",
+        2,
+        "invalid value '1' for '--decay <FACTOR>': expected a number between 0 and 1, such as 0.1",
+    ),
+    (
+        "train dml two.svm --neighbours 0",
+        2,
+        "invalid value '0' for '--neighbours <N>': expected a whole number of 1 or more",
+    ),
+    (
+        "train dml two.svm --patience 2 --no-holdout",
+        2,
+        "--patience looks at held-out examples, and there are none; give --test, or leave it out",
+    ),
+    (
+        "train dml two.svm --pairs alike.csv --patience 2",
+        2,
+        "--patience looks at held-out examples, and there are none; give --test, or leave it out",
+    ),
+    (
+        "train dml two.svm --pairs alike.csv --holdout 0.2",
+        2,
+        "--pairs names examples of DATA, so none of them can be held out; give --test, or nothing",
+    ),
+    ("train dml two.svm --pairs missing.csv", 1, "missing.csv: cannot be read: No such file or directory (os error 2)"),
+    ("train dml two.svm --pairs folder", 1, "folder: is a directory; expected a file of pairs"),
+    (
+        "train dml two.svm --pairs alike.csv --dimension 1",
+        1,
+        "alike.csv:2: there is no example 61; expected one from 1 to 60",
+    ),
+    (
+        "train dml two.svm --pairs short.tsv --dimension 1",
+        1,
+        "short.tsv:1: expected the numbers of two examples and 1 if they are alike or 0, such as 3,17,1",
+    ),
+    ("train dml - --pairs -", 2, "standard input can be read only once; give '-' once"),
+    ("train dml two.svm --pairs p.csv --report p.csv", 2, "--report p.csv would overwrite --pairs; give another name"),
+    ("predict good.model pairs.csv --vectors", 2, "--vectors has an effect only with metrics"),
+    ("train sc", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train sc --help'"),
+    ("train sc missing.png", 1, "missing.png: cannot be read: No such file or directory (os error 2)"),
+    ("train sc a.png --atoms 0", 2, "invalid value '0' for '--atoms <N>': expected a whole number between 1 and 4096"),
+    (
+        "train sc a.png --patch 40",
+        2,
+        "invalid value '40' for '--patch <SIDE>': expected a whole number between 2 and 32",
+    ),
+    ("train sc a.png --sparsity 0", 2, "invalid value '0' for '--sparsity <WEIGHT>': expected a number above 0"),
+    ("train sc a.png --rate nan", 2, "invalid value 'nan' for '--rate <RATE>': expected a number above 0"),
+    ("train sc a.png --picture a.svg", 2, "--picture a.svg: expected a name that ends in .png"),
+    ("train sc a.png --picture a.png", 2, "--picture a.png would overwrite DATA; give another name"),
+];
+
+pub(crate) fn prepare(directory: &Path) {
+    let write = |name: &str, content: &str| fs::write(directory.join(name), content).unwrap();
+    write("lone.svm", "1 1:1\n");
+    write("alike.csv", "1,2,0\n1,61,1\n");
+}

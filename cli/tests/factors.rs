@@ -1,0 +1,84 @@
+//! The models of factor pairs from the command line: trained, judged and used.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs the program in `folder`, which must succeed; what it printed.
+fn hemiola(folder: &Path, arguments: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hemiola"));
+    let output = command.current_dir(folder).args(arguments.split(' ')).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    assert!(output.status.success(), "hemiola {arguments}: {}", text(output.stderr));
+    text(output.stdout)
+}
+
+/// Lines of three classes in three features, of which the first tells nothing and is large.
+fn flowers() -> String {
+    let mut text = String::from("noise,width,height,species\n");
+    for at in 0..240 {
+        let class = at % 3;
+        let noise = |turn: usize| (at * turn % 101) as f64 / 101.0 - 0.5;
+        let (width, height) = (class as f64 + 0.6 * noise(37), (class * class) as f64 / 2.0 + 0.6 * noise(59));
+        text.push_str(&format!("{},{width},{height},{}\n", 9.0 * noise(71), ["iris", "rose", "tulip"][class]));
+    }
+    text
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_regression_ends_with_the_gap_that_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();
+    let said =
+        hemiola(folder.path(), "train l2mlr f.csv --gap 1e-4 --workers 1 --report r.jsonl --plot p.svg --out m.model");
+    assert!(said.contains("duality gap") && !said.contains("not yet"), "{said}");
+    let report = std::fs::read_to_string(folder.path().join("r.jsonl")).unwrap();
+    let last = json(report.lines().last().unwrap());
+    assert!(last["event"] == "summary" && last["gap"].as_f64().unwrap() <= 1e-4, "{last}");
+    let judged = json(&hemiola(folder.path(), "eval m.model f.csv --json"));
+    assert!(judged["accuracy"].as_f64().unwrap() > 0.9, "{judged}");
+    assert_eq!(hemiola(folder.path(), "predict m.model f.csv").lines().count(), 240);
+    let short = hemiola(folder.path(), "train l2mlr f.csv --epochs 1 --gap 1e-9 --out n.model");
+    assert!(short.contains("not yet as small as asked for; give more --epochs"), "{short}");
+}
+
+#[test]
+fn a_metric_finds_neighbours_of_the_class() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();
+    let said = hemiola(folder.path(), "train dml f.csv --dimension 2 --epochs 30 --out m.model");
+    assert!(said.contains("% with 2 principal components"), "{said}");
+    let judged = json(&hemiola(folder.path(), "eval m.model f.csv --json"));
+    assert!(judged["accuracy"].as_f64().unwrap() > 0.85, "{judged}");
+    let classes = hemiola(folder.path(), "predict m.model f.csv");
+    assert!(classes.lines().count() == 240 && classes.lines().all(|class| ["iris", "rose", "tulip"].contains(&class)));
+    let vectors = hemiola(folder.path(), "predict m.model f.csv --vectors");
+    assert!(vectors.lines().count() == 240 && vectors.lines().all(|line| line.split(',').count() == 2), "{vectors}");
+    let alike = |at: usize| {
+        let other = (at * 7 + at / 80) % 240;
+        format!("{},{},{}\n", at + 1, other + 1, u8::from(other % 3 == at % 3))
+    };
+    std::fs::write(folder.path().join("pairs.csv"), (0..240).map(alike).collect::<String>()).unwrap();
+    hemiola(folder.path(), "train dml f.csv --pairs pairs.csv --dimension 1 --out n.model");
+    assert_eq!(hemiola(folder.path(), "predict n.model f.csv").lines().count(), 240);
+}
+
+#[test]
+fn a_dictionary_is_learnt_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    // An idx file of one image of 60 x 60 pixels.
+    let pixel = |at: usize| (127.0 + 100.0 * (0.5 * (at % 60) as f64).sin() * (0.2 * (at / 60) as f64).cos()) as u8;
+    let head = [[0, 0, 8, 3], [0, 0, 0, 1], [0, 0, 0, 60], [0, 0, 0, 60]].concat();
+    let bytes: Vec<u8> = head.into_iter().chain((0..3600).map(pixel)).collect();
+    std::fs::write(folder.path().join("waves-idx3-ubyte"), bytes).unwrap();
+    let options = "--patch 4 --patches 2000 --atoms 12 --epochs 5 --picture atoms.png --out m.model";
+    let said = hemiola(folder.path(), &format!("train sc waves-idx3-ubyte {options}"));
+    assert!(said.contains("atoms a patch") && said.contains("picture        atoms.png"), "{said}");
+    assert!(std::fs::read(folder.path().join("atoms.png")).unwrap().starts_with(b"\x89PNG"));
+    let judged = json(&hemiola(folder.path(), "eval m.model waves-idx3-ubyte --json"));
+    assert!(judged["lost"].as_f64().unwrap() < 0.2, "{judged}");
+}

@@ -1,0 +1,43 @@
+//! Fits one softmax regression with an L2 penalty by dual coordinate ascent and prints the seconds and the gap of every
+//! epoch, to tune and to time.
+//!
+//! `cargo run --release -p hemiola-models --example l2mlr_lab -- TRAIN [key=value ...]`, where the file is of any format
+//! that the readers know. Prints a line of JSON for each epoch, and one at the end. Keys: `lambda`, `gap`, `epochs`, `bias`
+//! (0 or 1), `workers`, `seed`.
+#![expect(clippy::print_stdout, reason = "a program that prints a table")]
+
+use std::error::Error;
+
+use hemiola_models::examples::{Examples, Options as ReadOptions};
+use hemiola_models::l2mlr::solver::{Config, fit};
+use serde_json::json;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (mut files, mut keys) = (Vec::new(), Vec::new());
+    for argument in std::env::args().skip(1) {
+        match argument.split_once('=') {
+            Some((key, value)) => keys.push((key.to_owned(), value.to_owned())),
+            None => files.push(argument),
+        }
+    }
+    let find = |key: &str| -> Option<f64> {
+        keys.iter().rev().find(|(name, _)| name == key).and_then(|(_, value)| value.parse().ok())
+    };
+    let get = |key: &str, default: f64| find(key).unwrap_or(default);
+    let examples = Examples::read(&files, &ReadOptions::default())?;
+    let usual = Config::default();
+    let config = Config {
+        lambda: find("lambda"),
+        bias: get("bias", 1.0) != 0.0,
+        gap: get("gap", usual.gap),
+        epochs: get("epochs", f64::from(usual.epochs)) as u32,
+        seed: get("seed", 1.0) as u64,
+    };
+    let fit = fit(&examples, &config, get("workers", 1.0) as u32, |progress| println!("{}", json!(progress)));
+    println!(
+        "{}",
+        json!({ "epochs": fit.epochs, "objective": fit.objective, "gap": fit.gap, "loss": fit.loss,
+        "accuracy": fit.accuracy, "converged": fit.converged, "lambda": fit.lambda })
+    );
+    Ok(())
+}

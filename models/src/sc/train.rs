@@ -1,0 +1,259 @@
+//! Learns a dictionary by proximal steps on batches of patches, on the threads of one process.
+//!
+//! A batch is cut into chunks whatever the number of threads; each finds the factors of its patches, and these are applied
+//! in the order of the chunks, so that one seed gives one dictionary. Every atom has its own step size: a share of what
+//! would be right for the mean square of its codes. An atom that no patch of an epoch has used begins anew as a patch.
+
+use super::codes::Coder;
+use super::factors::{Factors, Sums, factors, prox};
+use crate::StepSize;
+use crate::mf::blocks::shuffle;
+use crate::patches::Patches;
+use crate::team::share_out;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// How to learn.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// Atoms of the dictionary.
+    pub atoms: usize,
+    /// Weight of the absolute codes in the objective, `λ`.
+    pub sparsity: f32,
+    /// Patches of a step.
+    pub batch: u32,
+    /// The size of steps, as a part of what would be right for each atom alone.
+    pub step: StepSize,
+    /// Passes over the patches.
+    pub epochs: u32,
+    /// Ends early when the held-out objective has not fallen for so many epochs.
+    pub patience: Option<u32>,
+    /// Fixes everything that is drawn at random.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            atoms: 100,
+            sparsity: 0.1,
+            batch: 256,
+            step: StepSize::Decay { rate: 0.3, factor: 0.7 },
+            epochs: 10,
+            patience: None,
+            seed: 1,
+        }
+    }
+}
+
+/// How far training is after an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Progress {
+    /// Epochs done.
+    pub epoch: u32,
+    /// Seconds of training, evaluation left out.
+    pub seconds: f64,
+    /// The mean objective met during the epoch.
+    pub objective: f64,
+    /// The mean objective of held-out patches.
+    pub test_objective: f64,
+    /// The part of the held-out patches' energy that is lost when they are put together again.
+    pub test_lost: f64,
+    /// The mean number of atoms that a held-out patch is put together from.
+    pub test_nonzeros: f64,
+}
+
+/// Why no dictionary could be learnt.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the sentences say it")]
+pub enum TrainError {
+    #[error("{patches} patches are too few to hold some out; draw more")]
+    TooFew { patches: usize },
+    #[error("the objective is no longer a number in epoch {epoch}: the steps are too large; try a rate below {rate}")]
+    Diverged { epoch: u32, rate: f32 },
+}
+
+/// One patch in so many is held out.
+const HELD_OUT: usize = 10;
+/// Patches of a chunk.
+const CHUNK: usize = 64;
+/// The mean squares of codes are averaged over about so many batches.
+const BATCHES_REMEMBERED: f32 = 20.0;
+
+/// Learns atoms from patches, of which the last tenth is held out; shows `observe` how far it is after every epoch.
+///
+/// # Errors
+/// If there are too few patches, or training diverges.
+pub fn train(
+    config: &Config,
+    patches: &Patches,
+    workers: u32,
+    mut observe: impl FnMut(&Progress, &[f32]),
+) -> Result<Vec<f32>, TrainError> {
+    let (count, size) = (patches.len(), patches.side * patches.side);
+    if count < HELD_OUT {
+        return Err(TrainError::TooFew { patches: count });
+    }
+    let (shown, held_out) = patches.numbers.split_at((count - count / HELD_OUT) * size);
+    let mut began = Instant::now();
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(config.seed);
+    let mut learner = Learner::new(config, shown, size, workers, &mut random);
+    let mut order: Vec<u32> = (0..(shown.len() / size) as u32).collect();
+    let (mut seconds, mut best, mut since_best) = (0.0, f64::INFINITY, 0);
+    for epoch in 0..config.epochs {
+        shuffle(&mut order, &mut random);
+        learner.used.fill(false);
+        let rate = config.step.at_epoch(epoch);
+        let mut sums = Sums::default();
+        order.chunks(config.batch as usize).for_each(|batch| sums.add(learner.step(batch, rate)));
+        let objective = sums.objective(config.sparsity) / order.len() as f64;
+        if !objective.is_finite() {
+            return Err(TrainError::Diverged { epoch: epoch + 1, rate });
+        }
+        learner.begin_unused_anew(&mut random);
+        seconds += began.elapsed().as_secs_f64();
+        let held_out_count = (held_out.len() / size) as f64;
+        let tested = judge(&learner.atoms, config.sparsity, size, held_out, workers);
+        let test_objective = tested.objective(config.sparsity) / held_out_count;
+        let (test_lost, test_nonzeros) = (tested.lost / tested.energy, tested.nonzeros as f64 / held_out_count);
+        let progress = Progress { epoch: epoch + 1, seconds, objective, test_objective, test_lost, test_nonzeros };
+        observe(&progress, &learner.atoms);
+        since_best = if test_objective < best { 0 } else { since_best + 1 };
+        best = best.min(test_objective);
+        if config.patience.is_some_and(|patience| since_best >= patience) {
+            break;
+        }
+        began = Instant::now();
+    }
+    Ok(learner.atoms)
+}
+
+/// What atoms make of patches, summed over them.
+fn judge(atoms: &[f32], sparsity: f32, size: usize, patches: &[f32], workers: u32) -> Sums {
+    let coder = Coder::new(atoms, size, sparsity);
+    let chunks = patches.chunks(CHUNK * size).collect();
+    let found = share_out(workers as usize, chunks, |chunk| factors(&coder, atoms, size, chunk).sums);
+    let mut sums = Sums::default();
+    found.into_iter().for_each(|found| sums.add(found));
+    sums
+}
+
+/// What changes while training.
+struct Learner<'a> {
+    config: &'a Config,
+    patches: &'a [f32],
+    size: usize,
+    workers: u32,
+    atoms: Vec<f32>,
+    /// The mean square of each atom's codes, and whether a patch of this epoch has used it.
+    squares: Vec<f32>,
+    used: Vec<bool>,
+}
+
+impl<'a> Learner<'a> {
+    /// Begins with patches as atoms.
+    fn new(config: &'a Config, patches: &'a [f32], size: usize, workers: u32, random: &mut Xoshiro256PlusPlus) -> Self {
+        let (atoms, squares) = (vec![0.0; config.atoms * size], vec![0.0; config.atoms]);
+        let mut learner = Self { config, patches, size, workers, atoms, squares, used: vec![false; config.atoms] };
+        learner.begin_unused_anew(random);
+        learner
+    }
+
+    /// Puts a patch into the place of every atom that was not used.
+    fn begin_unused_anew(&mut self, random: &mut Xoshiro256PlusPlus) {
+        let count = (self.patches.len() / self.size) as u64;
+        for (atom, used) in self.atoms.chunks_exact_mut(self.size).zip(&self.used) {
+            if *used {
+                continue;
+            }
+            let mut square = 0.0;
+            // Some patches are of a single colour; after a few of them the atom stays what it was.
+            for _ in 0..100 {
+                let at = (random.next_u64() % count) as usize * self.size;
+                let patch = &self.patches[at..at + self.size];
+                square = patch.iter().map(|number| number * number).sum::<f32>();
+                if square > 1e-4 {
+                    atom.copy_from_slice(patch);
+                    break;
+                }
+            }
+            if square > 1e-4 {
+                atom.iter_mut().for_each(|number| *number /= square.sqrt());
+            }
+        }
+    }
+
+    /// A step on a batch.
+    fn step(&mut self, batch: &[u32], rate: f32) -> Sums {
+        let (size, atoms) = (self.size, &self.atoms);
+        let coder = Coder::new(atoms, size, self.config.sparsity);
+        let chunks = batch.chunks(CHUNK).collect();
+        let found: Vec<Factors> = share_out(self.workers as usize, chunks, |chunk: &[u32]| {
+            let patch = |&at: &u32| &self.patches[at as usize * size..(at as usize + 1) * size];
+            let patches: Vec<f32> = chunk.iter().flat_map(patch).copied().collect();
+            factors(&coder, atoms, size, &patches)
+        });
+        let mut sums = Sums::default();
+        let mut squares = vec![0.0f32; self.config.atoms];
+        for factors in &found {
+            sums.add(factors.sums);
+            for code in factors.vs.chunks_exact(self.config.atoms) {
+                squares.iter_mut().zip(code).for_each(|(square, number)| *square += number * number);
+            }
+        }
+        let mut rates = vec![0.0; self.config.atoms];
+        for (at, square) in squares.iter().enumerate() {
+            let mean = square / batch.len() as f32;
+            self.used[at] |= mean > 0.0;
+            let known = &mut self.squares[at];
+            // More than was known of counts at once, so that no step is too long.
+            *known = mean.max(*known + (mean - *known) / BATCHES_REMEMBERED);
+            rates[at] = if *known > 0.0 { rate / (*known * batch.len() as f32) } else { 0.0 };
+        }
+        for mut factors in found {
+            factors.apply(&mut self.atoms, size, &rates);
+        }
+        prox(&mut self.atoms, size);
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Patches put together from two of nine bars.
+    fn bars(count: usize) -> Patches {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
+        let mut numbers = Vec::new();
+        for _ in 0..count {
+            let mut patch = [0.0f32; 16];
+            for _ in 0..2 {
+                let (bar, strength) =
+                    (random.next_u32() as usize % 8, 0.5 + random.next_u32() as f32 / u32::MAX as f32);
+                let pixel = |i: usize| if bar < 4 { 4 * bar + i } else { 4 * i + bar - 4 };
+                (0..4).for_each(|i| patch[pixel(i)] += strength);
+            }
+            numbers.extend_from_slice(&patch);
+        }
+        Patches { side: 4, numbers }
+    }
+
+    #[test]
+    fn the_parts_of_patches_are_found_with_any_number_of_threads() {
+        let patches = bars(2000);
+        let config = Config { atoms: 8, epochs: 20, batch: 100, sparsity: 0.05, ..Config::default() };
+        let mut found = Vec::new();
+        let atoms = train(&config, &patches, 1, |progress, _| found.push(*progress)).expect("trained");
+        let last = found[19];
+        assert!(last.test_lost < 0.02 && last.test_objective < found[0].test_objective, "{found:?}");
+        for atom in atoms.chunks(16) {
+            assert!(atom.iter().map(|number| number * number).sum::<f32>() < 1.0001);
+        }
+        assert_eq!(train(&config, &patches, 3, |_, _| ()).expect("trained"), atoms);
+        let few = Patches { side: 4, numbers: vec![1.0; 16 * 9] };
+        assert!(train(&config, &few, 1, |_, _| ()).is_err());
+    }
+}
