@@ -17,6 +17,7 @@
 //!   at which clocks.
 //! - [`budget`] says how much a node may send, [`priority`] what goes first, and [`pacer`] when.
 //! - [`task`] is the other way to use the tables: pushes, pulls and functions with dependencies, over the same links.
+//! - [`splash`] is the third: replicas of shared variables that are changed by operators and combined now and then.
 //! - [`coordinator`] sums what workers report and decides when a job begins, ends or has failed.
 
 pub mod array;
@@ -51,6 +52,7 @@ pub mod shard;
 mod slab;
 pub mod snapshot;
 mod snapshots;
+pub mod splash;
 mod store;
 mod stored;
 mod tagged;

@@ -29,6 +29,7 @@ mod deployment;
 mod error;
 mod host;
 pub mod sim;
+pub mod splash;
 pub mod tasks;
 pub mod tcp;
 mod threads;
