@@ -76,6 +76,31 @@ impl Default for Options {
     }
 }
 
+/// The elements of a data set; a slice or a vector of them is one.
+pub struct Elements<'a, E> {
+    /// All of them.
+    pub all: &'a [E],
+    /// The weight of an element, where they have weights of their own: what `process` gets is multiplied by it.
+    pub weight: Option<OfElement<'a, E, f64>>,
+    /// How many units of work an element is, where it is not one. It matters only in the simulator.
+    pub cost: Option<OfElement<'a, E, u64>>,
+}
+
+/// A function of an element.
+pub type OfElement<'a, E, R> = &'a (dyn Fn(&E) -> R + Sync);
+
+impl<'a, E> From<&'a [E]> for Elements<'a, E> {
+    fn from(all: &'a [E]) -> Self {
+        Self { all, weight: None, cost: None }
+    }
+}
+
+impl<'a, E> From<&'a Vec<E>> for Elements<'a, E> {
+    fn from(all: &'a Vec<E>) -> Self {
+        Self::from(all.as_slice())
+    }
+}
+
 /// What is left of a run.
 #[derive(Debug, Clone)]
 pub struct Trained {
@@ -90,15 +115,15 @@ pub struct Trained {
 ///
 /// # Errors
 /// The first failure of the job; one of `process` names the element by its position in `elements`.
-pub fn run<E, L, P>(
+pub fn run<'e, E, L, P>(
     deployment: &Deployment,
     options: &Options,
     shared: &Shared,
-    elements: &[E],
+    elements: impl Into<Elements<'e, E>>,
     program: P,
 ) -> Result<Trained, Error>
 where
-    E: Sync,
+    E: Sync + 'e,
     L: Clone + Default + Send,
     P: Fn(&mut DataSet<'_, E, L>) -> Result<Vec<u8>, Error> + Sync,
 {
@@ -109,24 +134,25 @@ where
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_observed<E, L, P>(
+pub fn run_observed<'e, E, L, P>(
     deployment: &Deployment,
     options: &Options,
     shared: &Shared,
-    elements: &[E],
+    elements: impl Into<Elements<'e, E>>,
     program: P,
     observer: &mut Observer<'_>,
 ) -> Result<Trained, Error>
 where
-    E: Sync,
+    E: Sync + 'e,
     L: Clone + Default + Send,
     P: Fn(&mut DataSet<'_, E, L>) -> Result<Vec<u8>, Error> + Sync,
 {
     let workers = deployment.workers();
-    check(options, shared, elements.len(), workers)?;
+    let elements = &elements.into();
+    check(options, shared, elements.all.len(), workers)?;
     let mut start = shared.clone();
     start.settle();
-    let mut order: Vec<u32> = (0..elements.len() as u32).collect();
+    let mut order: Vec<u32> = (0..elements.all.len() as u32).collect();
     if options.shuffle {
         shuffle(&mut order, options.seed, 0);
     }

@@ -4,7 +4,7 @@ use super::scale_may_stay;
 use hashbrown::HashMap;
 
 /// At most how many rows the indices are cut into; a row travels when one of its numbers was changed.
-const ROWS_MAX: u64 = 1 << 16;
+const ROWS_MAX: u64 = 1 << 12;
 
 /// A shared sparse array in a replica.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! A worker's part of a data set, with the variables: the paper's Parametrized RDD.
 
 use super::exchange::{ENGINE, Exchange};
-use super::{Degree, Options, SplashError, shuffle};
+use super::{Degree, Elements, Options, SplashError, shuffle};
 use crate::error::Error;
 use crate::worker::Worker;
 use hemiola_core::WorkerId;
@@ -49,8 +49,6 @@ pub struct Pass {
     pub synchronisations: u32,
 }
 
-/// A function of an element, with what it is called for.
-type OfElement<'a, E, R> = Box<dyn Fn(&E) -> R + 'a>;
 /// The loss of an element.
 type Loss<'a, E> = dyn Fn(&E, &Shared) -> f64 + 'a;
 
@@ -59,12 +57,10 @@ pub struct DataSet<'a, E, L> {
     worker: &'a mut Worker,
     exchange: Exchange,
     options: Options,
-    elements: &'a [E],
+    elements: &'a Elements<'a, E>,
     /// Which elements are this worker's.
     part: Vec<u32>,
     state: State<L>,
-    weigh: Option<OfElement<'a, E, f64>>,
-    cost: Option<OfElement<'a, E, u64>>,
     choice: Choice,
     passes: u64,
     failed: bool,
@@ -103,14 +99,14 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
         exchange: Exchange,
         options: &Options,
         shared: &Shared,
-        elements: &'a [E],
+        elements: &'a Elements<'a, E>,
         part: Vec<u32>,
     ) -> Self {
         let choice = Choice::new(worker.workers());
         let state =
             State { shared: shared.clone(), locals: vec![Local::default(); part.len()], delayed: Delayed::default() };
         let (options, passes, failed) = (*options, 0, false);
-        Self { worker, exchange, options, elements, part, state, weigh: None, cost: None, choice, passes, failed }
+        Self { worker, exchange, options, elements, part, state, choice, passes, failed }
     }
 
     /// The worker's number.
@@ -149,16 +145,6 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
         self.part.is_empty()
     }
 
-    /// Gives every element a weight of its own, by which what the engine gives it is multiplied.
-    pub fn weigh(&mut self, weight: impl Fn(&E) -> f64 + 'a) {
-        self.weigh = Some(Box::new(weight));
-    }
-
-    /// Says how many units of work an element is; one without this. It matters only in the simulator.
-    pub fn cost(&mut self, units: impl Fn(&E) -> u64 + 'a) {
-        self.cost = Some(Box::new(units));
-    }
-
     /// Takes a pass over the data set: every worker processes its part, and the replicas are combined. All workers must
     /// call it.
     ///
@@ -186,13 +172,13 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
     /// What `map` makes of each element of this worker's part.
     pub fn map<R>(&self, mut map: impl FnMut(&E, &Shared, &Local<L>) -> R) -> Vec<R> {
         let pairs = self.part.iter().zip(&self.state.locals);
-        pairs.map(|(&element, local)| map(&self.elements[element as usize], &self.state.shared, local)).collect()
+        pairs.map(|(&element, local)| map(&self.elements.all[element as usize], &self.state.shared, local)).collect()
     }
 
     /// Calls `visit` with each element of this worker's part, to set what belongs to it.
     pub fn foreach(&mut self, mut visit: impl FnMut(&E, &Shared, &mut Local<L>)) {
         for (&element, local) in self.part.iter().zip(&mut self.state.locals) {
-            visit(&self.elements[element as usize], &self.state.shared, local);
+            visit(&self.elements.all[element as usize], &self.state.shared, local);
         }
     }
 
@@ -207,7 +193,8 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
         combine: impl Fn([f64; N], [f64; N]) -> [f64; N],
     ) -> Result<Option<[f64; N]>, Error> {
         let pairs = self.part.iter().zip(&self.state.locals);
-        let mapped = pairs.map(|(&element, local)| map(&self.elements[element as usize], &self.state.shared, local));
+        let mapped =
+            pairs.map(|(&element, local)| map(&self.elements.all[element as usize], &self.state.shared, local));
         let mine = mapped.reduce(&combine);
         // Every worker has a place of its own, so that the sums are what each of them put there.
         let (me, workers) = (self.worker.id().index(), self.worker.workers() as usize);
@@ -323,7 +310,7 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
         // What a group was trained on says nothing about it, so the others' elements test it.
         let mut report = vec![ENGINE; 1 + 2 * sizes.len()];
         for (group, candidate) in candidates.iter().enumerate().filter(|(group, _)| *group != mine) {
-            let elements = block.iter().map(|&at| &self.elements[self.part[at as usize] as usize]);
+            let elements = block.iter().map(|&at| &self.elements.all[self.part[at as usize] as usize]);
             report[1 + 2 * group] = elements.map(|element| loss(element, candidate)).sum();
             report[2 + 2 * group] = block.len() as f64;
         }
@@ -345,8 +332,8 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
 
     /// Lets virtual time pass for elements of the part.
     fn charge(&mut self, positions: &[u32]) -> Result<(), Error> {
-        let element = |at: &u32| &self.elements[self.part[*at as usize] as usize];
-        let units = match &self.cost {
+        let element = |at: &u32| &self.elements.all[self.part[*at as usize] as usize];
+        let units = match self.elements.cost {
             Some(cost) => positions.iter().map(|at| cost(element(at))).sum(),
             None => positions.len() as u64,
         };
@@ -370,9 +357,11 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
     where
         P: FnMut(&E, f64, &mut Shared, &mut Local<L>),
     {
-        let Self { elements, part, state: State { shared, locals, delayed }, weigh, .. } = self;
+        let Self {
+            elements: Elements { all, weight: weigh, .. }, part, state: State { shared, locals, delayed }, ..
+        } = self;
         let at = Cell::new(0);
-        let all = || {
+        let each = || {
             let due = !delayed.is_empty();
             for &position in positions {
                 let position = position as usize;
@@ -380,7 +369,7 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
                 at.set(element);
                 let mut weight = f64::from(m);
                 if let Some(weigh) = weigh {
-                    let own = weigh(&elements[element]);
+                    let own = weigh(&all[element]);
                     if !(own.is_finite() && own >= 0.0) {
                         return Err(SplashError::Weight { element, weight: own });
                     }
@@ -389,14 +378,14 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
                 if due {
                     shared.execute(delayed.due(position));
                 }
-                process(&elements[element], weight, shared, &mut locals[position]);
+                process(&all[element], weight, shared, &mut locals[position]);
                 if !shared.declared().is_empty() {
                     delayed.declare(position, part.len(), m, shared.declared());
                 }
             }
             Ok(())
         };
-        catch_unwind(AssertUnwindSafe(all)).unwrap_or_else(|panic| {
+        catch_unwind(AssertUnwindSafe(each)).unwrap_or_else(|panic| {
             Err(SplashError::Panicked { element: at.get(), message: panic_message(panic.as_ref()) })
         })
     }
