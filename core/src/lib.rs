@@ -18,6 +18,7 @@
 //! - [`budget`] says how much a node may send, [`priority`] what goes first, and [`pacer`] when.
 //! - [`task`] is the other way to use the tables: pushes, pulls and functions with dependencies, over the same links.
 //! - A [`peer`] is a third way, without tables: replicas of a matrix that exchange factor pairs.
+//! - [`splash`] is a fourth: replicas of shared variables that are changed by operators and combined now and then.
 //! - [`coordinator`] sums what workers report and decides when a job begins, ends or has failed.
 
 pub mod array;
@@ -53,6 +54,7 @@ pub mod shard;
 mod slab;
 pub mod snapshot;
 mod snapshots;
+pub mod splash;
 mod store;
 mod stored;
 mod tagged;

@@ -101,6 +101,9 @@ pub enum Error {
     /// The processes of a job could not be started, or could not talk to one another.
     #[error(transparent)]
     Tcp(#[from] crate::tcp::TcpError),
+    /// An algorithm of Splash failed, or cannot be.
+    #[error(transparent)]
+    Splash(#[from] crate::splash::SplashError),
     /// The simulated cluster cannot be, or stopped.
     #[error(transparent)]
     Sim(#[from] crate::sim::SimError),

@@ -31,6 +31,7 @@ mod error;
 pub mod factors;
 mod host;
 pub mod sim;
+pub mod splash;
 pub mod tasks;
 pub mod tcp;
 mod threads;

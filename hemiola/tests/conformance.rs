@@ -4,6 +4,7 @@
 //! tcp case and consistency model the suite starts itself with their names.
 
 use hemiola::procedure::{AdaRevision, Procedure, Schedule, Sgd};
+use hemiola::splash::{self, DataSet, Degree, Local, Options, Shared};
 use hemiola::{
     Clock, Consistency, Deployment, Error, Outcome, Precision, Row, RowKind, RowRef, Rows, TableId, TableSchema,
     Values, Worker,
@@ -27,7 +28,7 @@ static ONLY: OnceLock<Consistency> = OnceLock::new();
 
 type Case = (&'static str, fn(&Deployment));
 
-const CASES: [Case; 11] = [
+const CASES: [Case; 12] = [
     ("every_update_is_in_exactly_once", every_update_is_in_exactly_once),
     ("sparse_and_counted_rows_add_up", sparse_and_counted_rows_add_up),
     ("numbers_travel_in_sixteen_bits", numbers_travel_in_sixteen_bits),
@@ -39,6 +40,7 @@ const CASES: [Case; 11] = [
     ("reports_are_summed_over_workers", reports_are_summed_over_workers),
     ("misuse_is_refused_with_its_reason", misuse_is_refused_with_its_reason),
     ("a_failing_worker_ends_the_job_by_name", a_failing_worker_ends_the_job_by_name),
+    ("replicas_are_combined_to_the_same_bits", replicas_are_combined_to_the_same_bits),
 ];
 
 fn main() -> ExitCode {
@@ -380,4 +382,33 @@ fn a_failing_worker_ends_the_job_by_name(deployment: &Deployment) {
     };
     let error = hemiola::run(deployment, &[TableSchema::dense("t", 1, 1)], program).expect_err("it fails");
     assert!(error.to_string().contains("the sky fell"), "{error}");
+}
+
+fn replicas_are_combined_to_the_same_bits(deployment: &Deployment) {
+    // Splash chooses the consistency of its tables itself.
+    if !models().contains(&Consistency::Bsp) {
+        return;
+    }
+    let mut shared = Shared::default();
+    let (t, w, s) = (shared.scalar("t", 0.1), shared.rows("w", 20, 3), shared.sparse("s", 1 << 40));
+    let elements: Vec<u64> = (0..200).collect();
+    let options = Options { synchronisations: 2, degree: Degree::Auto, ..Options::default() };
+    let run = |deployment: &Deployment| {
+        let trained = splash::run(deployment, &options, &shared, &elements, |set: &mut DataSet<u64, ()>| {
+            for _ in 0..3 {
+                let process = |i: &u64, weight: f64, shared: &mut Shared, _: &mut Local<()>| {
+                    shared.add(t, weight * 0.1);
+                    shared.multiply(w, 0.5);
+                    shared.add(w.at(*i as usize % 60), weight as f32 / 3.0);
+                    shared.delayed_add(s.at(i << 30), weight as f32 * shared.get(w.at(7)));
+                };
+                set.run_tested(process, |_, shared| f64::from(shared.get(w.at(3))))?;
+            }
+            Ok(Vec::new())
+        });
+        trained.unwrap_or_else(|error| panic!("{error}")).shared
+    };
+    let simulated = run(&Deployment::sim(3));
+    assert!(simulated.get(t) > 60.0 && simulated.entries(s).len() == 200);
+    assert_eq!(run(deployment).to_bytes(), simulated.to_bytes());
 }
