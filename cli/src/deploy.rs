@@ -35,7 +35,7 @@ pub(crate) struct Machines {
     #[arg(long, value_name = "S", value_parser = numbers::team, requires = "processes", allow_negative_numbers = true)]
     servers: Option<u32>,
     /// What shortens messages, such as key-cache,zstd, with --processes: key-cache, then lz4 or zstd; with updates/ or
-    /// rows/ before a name for one direction alone
+    /// rows/ before a name for one direction alone; for l1lr also kkt, which it has unless others are given; or none
     #[arg(long, value_name = "LIST", value_parser = filters::parse)]
     filters: Option<filters::List>,
 }
@@ -65,6 +65,7 @@ impl Options {
                 return Err(usage("--bandwidth needs --processes: the threads of one process send nothing"));
             }
         }
+        filters::check_without_kkt(self.machines.filters.as_ref())?;
         self.machines.meaning(budget)
     }
 }
@@ -92,6 +93,11 @@ fn cores() -> u32 {
 }
 
 impl Machines {
+    /// Whether l1lr is to leave out what will stay zero.
+    pub(crate) fn kkt(&self) -> bool {
+        filters::kkt(self.filters.as_ref())
+    }
+
     /// Where that is, with a budget for what processes send.
     ///
     /// # Errors

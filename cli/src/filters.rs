@@ -1,5 +1,6 @@
 //! The option that makes less of a message travel.
 
+use crate::failure::usage;
 use hemiola::filter::ledger::FilterSaving;
 use hemiola::filter::{Direction, list};
 use hemiola::{Filter, Filters};
@@ -9,15 +10,34 @@ use std::io::{self, Write};
 #[derive(Clone, Debug)]
 pub(crate) struct List {
     pub(crate) text: String,
+    /// Those of every table.
     pub(crate) filters: Filters,
+    /// The one that works within l1lr.
+    pub(crate) kkt: bool,
 }
+
+/// The word of a list without filters.
+const NONE: &str = "none";
+/// The filter that l1lr applies itself, since it saves computing, too, and knows its own penalty.
+const KKT: &str = "kkt";
 
 /// Reads the option.
 ///
 /// # Errors
 /// If there are no such filters, they contradict one another, or one would have to know the model.
 pub(crate) fn parse(text: &str) -> Result<List, String> {
-    let filters = list::parse(text, 0).map_err(|error| error.to_string())?;
+    let items: Vec<&str> = text.split(',').map(str::trim).collect();
+    let others: Vec<&str> = items.iter().copied().filter(|&item| item != KKT).collect();
+    match items.len() - others.len() {
+        0 | 1 => {}
+        _ => return Err(format!("filter '{KKT}' is there twice")),
+    }
+    let kkt = items.len() > others.len();
+    let filters = match others[..] {
+        [] => Filters::default(),
+        [NONE] if !kkt => Filters::default(),
+        _ => list::parse(&others.join(","), 0).map_err(|error| error.to_string())?,
+    };
     let selects = |filter: &&Filter| matches!(filter, Filter::Selection(_));
     if let Some(filter) = filters.updates.iter().chain(&filters.rows).find(selects) {
         return Err(format!(
@@ -25,7 +45,25 @@ pub(crate) fn parse(text: &str) -> Result<List, String> {
             filter.name()
         ));
     }
-    Ok(List { text: text.to_owned(), filters })
+    Ok(List { text: text.to_owned(), filters, kkt })
+}
+
+/// Refuses the filter of l1lr for another model.
+///
+/// # Errors
+/// If it is in the list.
+pub(crate) fn check_without_kkt(list: Option<&List>) -> anyhow::Result<()> {
+    match list {
+        Some(List { kkt: true, .. }) => Err(usage(format!(
+            "--filters {KKT} has an effect only on l1lr, whose weights mostly stay zero; leave it out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Whether l1lr leaves out what will stay zero: unless other filters are asked for instead.
+pub(crate) fn kkt(list: Option<&List>) -> bool {
+    list.is_none_or(|list| list.kkt)
 }
 
 /// Tells people what each filter saved.

@@ -93,7 +93,7 @@ struct Cluster {
     #[arg(long, value_enum, value_name = "ORDER")]
     priority: Option<budget::First>,
     /// What shortens messages, such as key-cache,zstd: key-cache, then lz4 or zstd; with updates/ or rows/ before a name
-    /// for one direction alone
+    /// for one direction alone; for l1lr also kkt, which it has unless others are given; or none
     #[arg(long, value_name = "LIST", value_parser = filters::parse)]
     filters: Option<filters::List>,
     /// How long a message is under way, such as 100us or 2ms
@@ -151,6 +151,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
     let Simulation { problem, cluster, outputs } = simulation;
+    filters::check_without_kkt(cluster.filters.as_ref())?;
     outputs.check(&problem.inputs()?)?;
     let workers = cluster.nodes * cluster.workers;
     // The shape of a cluster does not change what the options mean, so one that costs nothing to make will do.
@@ -169,6 +170,7 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
 
 fn simulate_lda(simulation: &Simulation<lda::Problem>) -> Result<()> {
     let Simulation { problem, cluster, outputs } = simulation;
+    filters::check_without_kkt(cluster.filters.as_ref())?;
     outputs.check(&problem.inputs()?)?;
     let config = problem.config(&Deployment::sim(cluster.nodes))?;
     let corpus = problem.read()?.corpus;
@@ -183,7 +185,7 @@ fn simulate_lda(simulation: &Simulation<lda::Problem>) -> Result<()> {
 
 fn simulate_l1lr(simulation: &Simulation<l1lr::Problem>) -> Result<()> {
     let Simulation { problem, cluster, outputs } = simulation;
-    let config = problem.tasks()?;
+    let config = problem.tasks(filters::kkt(cluster.filters.as_ref()))?;
     for (option, given) in [("--budget", cluster.budget.is_some()), ("--priority", cluster.priority.is_some())] {
         if given {
             return Err(usage(format!(
@@ -270,8 +272,7 @@ impl Course<'_> {
             let (time, epochs) = (span(last.seconds()), last.number());
             writeln!(out, "virtual time   {time} for {epochs} epochs, {}", last.figures())?;
         }
-        let sent: u64 = outcome.splits.iter().map(|split| split.bytes_sent).sum();
-        writeln!(out, "traffic        {:.1} MB sent", sent as f64 / 1e6)?;
+        writeln!(out, "traffic        {}", report::traffic(outcome))?;
         report::tell(&mut out, outcome)?;
         Ok(())
     }

@@ -143,6 +143,41 @@ fn processes_and_a_simulated_cluster_fit_it_too() {
 }
 
 #[test]
+fn filters_save_bytes_and_change_nothing_that_matters() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    hemiola(path, "generate examples --examples 2000 --features 20000 --out many.svm");
+    let summary = |filters: &str| {
+        let common = "simulate l1lr many.svm --lambda 1e-2 --blocks 4 --nodes 2 --workers 1 --servers 1 --passes 60";
+        let said = hemiola(
+            path,
+            &format!("{common} --quiet --tolerance 1e-9 --time-per-unit 10ns --filters {filters} --report run.jsonl"),
+        );
+        assert!(said.contains(" MB from workers, ") && said.contains(" MB from servers"), "{said}");
+        let report = std::fs::read_to_string(path.join("run.jsonl")).unwrap();
+        let lines: Vec<serde_json::Value> = report.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let objective = lines.iter().rev().find_map(|line| line["objective"].as_f64()).unwrap();
+        (objective, lines.last().unwrap().clone(), said)
+    };
+    let (plain, without, _) = summary("none");
+    let (objective, with, said) = summary("key-cache,zstd,kkt");
+    assert!((objective / plain - 1.0).abs() < 1e-3, "{objective}, without filters {plain}");
+    for (field, times) in [("bytes_sent", 5), ("bytes_received", 3)] {
+        let bytes = |summary: &serde_json::Value| summary[field].as_u64().unwrap();
+        assert!(bytes(&with) * times < bytes(&without), "{field}: {} of {}", bytes(&with), bytes(&without));
+    }
+    let names: Vec<String> = with["filters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|saving| format!("{} {}", saving["filter"].as_str().unwrap(), saving["direction"].as_str().unwrap()))
+        .collect();
+    let expected = ["kkt updates", "kkt rows", "key-cache updates", "zstd updates", "key-cache rows", "zstd rows"];
+    assert_eq!(names, expected);
+    assert!(said.contains("kkt            updates of 'weights': "), "{said}");
+}
+
+#[test]
 fn what_memory_does_not_hold_comes_to_the_same_model() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();

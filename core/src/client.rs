@@ -143,7 +143,7 @@ impl Client {
 
     /// Gives the workers their part in jobs of tasks.
     pub fn serve(&mut self, service: &Arc<Service>) {
-        self.desks = Some(Desks::new(self.id, self.workers.clone(), service));
+        self.desks = Some(Desks::new(self.id, self.workers.clone(), service, &self.ledger));
     }
 
     /// The desk of one of this client's workers or schedulers, if it has a part in jobs of tasks.

@@ -13,8 +13,8 @@ use crate::message::{ToClient, ToPeer, ToShard};
 use crate::peer::{Block, Form, Shape};
 use crate::precision::Precision;
 use crate::snapshot::{Layer, Part};
-use crate::task::Node;
 use crate::task::letter::Letter;
+use crate::task::{Node, TaskId};
 use crate::values::Values;
 use bytemuck::{Pod, Zeroable};
 use std::borrow::Cow;
@@ -52,6 +52,8 @@ pub enum Message {
 pub struct Plain<'a> {
     header: Header,
     sections: [&'a [u8]; 4],
+    /// The letter that it carries, if it does.
+    letter: Option<&'a Letter>,
 }
 
 /// A message ready to be written: the header and what follows it.
@@ -259,7 +261,7 @@ fn bytes_of_rows(rows: &[u64], versions: Option<&Array<u32>>, values: &Values) -
 
 impl<'a> Plain<'a> {
     fn new(header: Header, sections: [&'a [u8]; 4]) -> Self {
-        Self { header, sections }
+        Self { header, sections, letter: None }
     }
 
     /// The message as it will be written without filters.
@@ -277,6 +279,11 @@ impl<'a> Plain<'a> {
 
     pub(crate) fn filtered_table(&self) -> Option<usize> {
         self.header.filtered_table()
+    }
+
+    /// The task that it is about, if it is about one.
+    pub(crate) fn task(&self) -> Option<TaskId> {
+        self.letter.and_then(Letter::task)
     }
 
     /// How long the body is.
@@ -366,7 +373,10 @@ impl<'a> Plain<'a> {
             bytes: (letter.head.len() + letter.payload.len()) as u32,
             ..head
         };
-        Self::new(head, [bytemuck::cast_slice(&letter.keys), numbers, &letter.head, &letter.payload])
+        Self {
+            letter: Some(letter),
+            ..Self::new(head, [bytemuck::cast_slice(&letter.keys), numbers, &letter.head, &letter.payload])
+        }
     }
 }
 

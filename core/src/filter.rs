@@ -19,6 +19,8 @@
 //!   workers do not read their own writes: a change of theirs that another's cancels is none for the shard, and what they
 //!   would see would drift away from it without bound.
 //!
+//! Tasks: filters of updates apply to pushes, as `task/selection.rs` says; every row that is pulled was asked for.
+//!
 //! [`Client::flush`](crate::Client::flush) lets everything kept travel at the end of the clock. After it, and where
 //! nothing drops, the tables are the sums of all updates. Clocks at which a checkpoint may be taken flush by
 //! themselves, so a checkpoint lacks nothing that was kept.
@@ -117,6 +119,11 @@ pub trait Selection: fmt::Debug + Send + Sync {
     /// What becomes of an update that does not travel. Rows are always kept.
     fn remainder(&self) -> Remainder {
         Remainder::Kept
+    }
+
+    /// Whether it goes by the row as the sender has it, so that where senders keep no rows it has no effect.
+    fn needs_value(&self) -> bool {
+        false
     }
 
     /// Whether it can judge entries of this kind that travel this way.

@@ -9,6 +9,9 @@ pub struct Recycler<T> {
     kept_max: usize,
 }
 
+/// Smaller buffers are not kept: they come from pages that are there, and looking through many of them costs more.
+const BUFFER_BYTES_MIN: usize = 4096;
+
 impl<T> Recycler<T> {
     /// Keeps buffers of at most `kept_max` elements together.
     #[must_use]
@@ -27,6 +30,9 @@ impl<T> Recycler<T> {
 
     /// Keeps a buffer for the time when it is free again.
     pub fn keep(&mut self, buffer: &Arc<Vec<T>>) {
+        if buffer.capacity() * size_of::<T>() < BUFFER_BYTES_MIN {
+            return;
+        }
         let kept: usize = self.buffers.iter().map(|buffer| buffer.capacity()).sum();
         if kept + buffer.capacity() <= self.kept_max {
             self.buffers.push(Arc::clone(buffer));
@@ -40,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_used_again_only_when_nobody_holds_it() {
-        let mut recycler = Recycler::<u8>::new(1000);
+        let mut recycler = Recycler::<u8>::new(1_000_000);
         let mut lend = |len: usize| {
             let mut buffer = recycler.take(len);
             let elements = Arc::get_mut(&mut buffer).expect("nobody else holds it");
@@ -49,12 +55,12 @@ mod tests {
             recycler.keep(&buffer);
             buffer
         };
-        let (small, large) = (lend(10), lend(900));
+        let (small, large) = (lend(10_000), lend(900_000));
         let (small_at, large_at) = (small.as_ptr(), large.as_ptr());
-        assert_ne!(lend(5).as_ptr(), small_at, "held");
+        assert_ne!(lend(5_000).as_ptr(), small_at, "held");
         drop(small);
         drop(large);
-        assert_eq!(lend(800).as_ptr(), large_at, "the only one that is large enough");
-        assert_eq!(lend(9).as_ptr(), small_at, "the smallest that will do");
+        assert_eq!(lend(800_000).as_ptr(), large_at, "the only one that is large enough");
+        assert_eq!(lend(9_000).as_ptr(), small_at, "the smallest that will do");
     }
 }

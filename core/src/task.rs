@@ -9,7 +9,7 @@
 //! the node knows by itself. So an update on a server waits for the pushes of all workers without a message about it.
 //!
 //! In the order of a task: a [`desk`] is a worker's or a scheduler's place, with the [`ledger`] of what it issued and the
-//! [`callee`]'s queue of what it was asked; [`split`] cuts keyed values by server, a [`letter`] carries them, and a shard
+//! [`callee`]'s queue of what it was asked; `selection` takes from a push what filters hold back, [`split`] cuts keyed values by server, a [`letter`] carries them, and a shard
 //! does what it says. [`service`] says who there is. [`graph`] and [`delay`] make dependencies: any graph, or the rule of
 //! bounded delay.
 
@@ -20,7 +20,9 @@ pub mod error;
 pub mod graph;
 pub mod ledger;
 pub mod letter;
+pub mod numbers;
 pub mod runs;
+mod selection;
 pub mod service;
 pub mod split;
 

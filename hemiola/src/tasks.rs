@@ -34,25 +34,28 @@
 //! # Ok::<(), hemiola::Error>(())
 //! ```
 //!
-//! In the order of a job: [`run`] starts it, [`Node`] is what its programs write against, and [`Iterations`] issues one
-//! iteration after the other under a [`Delay`].
+//! In the order of a job: [`run`] starts it, [`Node`] is what its programs write against, [`Iterations`] issues one
+//! iteration after the other under a [`Delay`], and [`Passes`] those of a method that works on blocks.
 
 mod iterations;
 mod node;
+mod passes;
 
 pub use hemiola_core::task::delay::{Auto, Delay, DelayError, Measured};
 pub use hemiola_core::task::graph::{Graph, Place};
+pub use hemiola_core::task::numbers::{pack, unpack, unpack_some};
 pub use hemiola_core::task::service::ServerFunction;
 pub use hemiola_core::task::{Group, Handle, Keys, Node as NodeId, Pushed, Reply, Server, Task, TaskId};
 pub use hemiola_core::task::{TaskError, TaskFailure};
 pub use iterations::Iterations;
 pub use node::{Function, Node};
+pub use passes::{Passed, Passes, Step};
 
 use crate::deployment::{Deployment, Observer, Outcome, run_any};
 use crate::error::Error;
 use crate::worker::Worker;
 use hemiola_core::TableSchema;
-use hemiola_core::filter::Filter;
+use hemiola_core::filter::{Direction, Filter};
 use hemiola_core::row::RowKind;
 use hemiola_core::shard::tasks::panic_message;
 use hemiola_core::task::service::Tenant;
@@ -128,6 +131,20 @@ pub fn run_observed(deployment: &Deployment, jobs: &[Job<'_>], observer: &mut Ob
     Ok(outcome)
 }
 
+/// Why a filter of a table can do nothing for tasks.
+fn refused_filter(table: &TableSchema) -> Option<TaskError> {
+    let refused = |direction, filter: &Filter| {
+        let Filter::Selection(selection) = filter else { return None };
+        let (table, filter) = (table.name.clone(), selection.name().to_owned());
+        match direction {
+            Direction::Rows => Some(TaskError::SelectsRows { table, filter }),
+            Direction::Updates => selection.needs_value().then_some(TaskError::NoRows { table, filter }),
+        }
+    };
+    let of = |direction| table.filters.chain(direction).iter().find_map(|filter| refused(direction, filter));
+    of(Direction::Rows).or_else(|| of(Direction::Updates))
+}
+
 /// The jobs as the servers know them.
 fn tenants(deployment: &Deployment, jobs: &[Job<'_>]) -> Result<Vec<Tenant>, TaskError> {
     let (mut worker, mut table) = (0, 0);
@@ -135,12 +152,8 @@ fn tenants(deployment: &Deployment, jobs: &[Job<'_>]) -> Result<Vec<Tenant>, Tas
     for job in jobs {
         let refusal = job.tables.iter().find_map(|table| {
             let name = table.name.clone();
-            let selects = table.filters.updates.iter().chain(&table.filters.rows).find_map(|filter| match filter {
-                Filter::Selection(filter) => Some(filter.name().to_owned()),
-                Filter::Encoding(_) => None,
-            });
             match (&table.kind, &table.procedure) {
-                (RowKind::Dense { .. }, None) => selects.map(|filter| TaskError::Selection { table: name, filter }),
+                (RowKind::Dense { .. }, None) => refused_filter(table),
                 (RowKind::Dense { .. }, Some(_)) => Some(TaskError::Procedure { table: name }),
                 (kind, _) => Some(TaskError::NotDense { table: name, kind: format!("{kind:?}") }),
             }

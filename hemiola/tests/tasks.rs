@@ -4,7 +4,7 @@
 //! case the suite starts itself with its name. Functions note what they do in a file that all processes append to, so
 //! that its lines are in the order in which things happened.
 
-use hemiola::filter::list;
+use hemiola::filter::{Arrived, Body, Decoder, Encoder, Encoding, Entry, Filter, Reason, Selection, Significant, list};
 use hemiola::tasks::{self, Delay, Graph, Group, Handle, Iterations, Job, Keys, Node, NodeId, Server, Task};
 use hemiola::{
     Deployment, Error, Filters, Placement, Precision, RowKind, ShardId, TableId, TableSchema, Values, WorkerId, sim,
@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 type Case = (&'static str, fn(&Deployment));
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 18] = [
     ("functions_run_on_every_node_of_their_group", functions_run_on_every_node_of_their_group),
     ("pushes_and_pulls_reach_their_keys", pushes_and_pulls_reach_their_keys),
     ("a_task_is_done_when_its_subtasks_are", a_task_is_done_when_its_subtasks_are),
@@ -36,6 +36,10 @@ const CASES: [Case; 14] = [
     ("a_failing_function_is_named_with_its_task_and_node", a_failing_function_is_named_with_its_task_and_node),
     ("a_function_that_panics_is_named_too", a_function_that_panics_is_named_too),
     ("a_failing_worker_function_is_named_too", a_failing_worker_function_is_named_too),
+    ("a_worker_function_that_panics_is_named_too", a_worker_function_that_panics_is_named_too),
+    ("a_failing_filter_is_named_with_its_task_and_node", a_failing_filter_is_named_with_its_task_and_node),
+    ("a_filter_that_cannot_encode_is_named_too", a_filter_that_cannot_encode_is_named_too),
+    ("what_a_filter_keeps_of_a_push_travels_with_a_later_one", what_a_filter_keeps_of_a_push_travels_with_a_later_one),
     ("an_unknown_function_is_named", an_unknown_function_is_named),
     ("a_scheduler_that_panics_is_named", a_scheduler_that_panics_is_named),
     ("tasks_that_cannot_be_are_refused_with_their_reason", tasks_that_cannot_be_are_refused_with_their_reason),
@@ -322,6 +326,117 @@ fn a_failing_worker_function_is_named_too(deployment: &Deployment) {
     assert!(sentence.ends_with(expected), "{sentence}");
 }
 
+fn a_worker_function_that_panics_is_named_too(deployment: &Deployment) {
+    let worker = |node: &mut Node<'_, ()>| {
+        let iterate = |_: &mut (), node: &mut Node<'_, ()>, argument: &[u8]| {
+            Ok(if node.rank() == 2 { vec![argument[5]] } else { Vec::new() })
+        };
+        node.serve(&mut (), &[("iterate", &iterate)])
+    };
+    let sentence = failure(deployment, job(table(8), &worker, &call_and_wait(Group::Workers, "iterate")));
+    let expected = "function 'iterate' on all workers failed on worker 2 in task 1 of the scheduler: it panicked: index out \
+                    of bounds: the len is 0 but the index is 5";
+    assert!(sentence.ends_with(expected), "{sentence}");
+}
+
+/// A user's filter that fails, as either kind.
+#[derive(Debug)]
+struct Fails;
+
+impl Selection for Fails {
+    fn name(&self) -> &str {
+        "mine"
+    }
+
+    fn travels(&self, entry: &Entry<'_>) -> Result<bool, Reason> {
+        if entry.row == 3 { Err("row 3 is beyond me".into()) } else { Ok(true) }
+    }
+}
+
+impl Encoding for Fails {
+    fn name(&self) -> &str {
+        "mine"
+    }
+
+    fn encoder(&self) -> Box<dyn Encoder> {
+        Box::new(Self)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(Self)
+    }
+}
+
+impl Encoder for Fails {
+    fn encode(&mut self, _: &mut Body<'_>) -> Result<bool, Reason> {
+        Err("no room".into())
+    }
+}
+
+impl Decoder for Fails {
+    fn decode(&mut self, _: &mut Arrived, _: usize) -> Result<(), Reason> {
+        Err("nothing has been encoded".into())
+    }
+}
+
+/// What comes of a push of worker 1 through a filter.
+fn pushed_through(filter: Filter, deployment: &Deployment) -> Result<(), Error> {
+    let worker = |node: &mut Node<'_, ()>| {
+        let push = |_: &mut (), node: &mut Node<'_, ()>, _: &[u8]| {
+            node.issue(Task::push(TABLE, 2..5, Values::dense(1, vec![1.0; 3])))?;
+            Ok(Vec::new())
+        };
+        node.serve(&mut (), &[("push", &push)])
+    };
+    let filters = Filters { updates: vec![filter], rows: Vec::new() };
+    let table = TableSchema { filters, ..table(8) };
+    let scheduler = |node: &mut Node<'_, ()>| {
+        let task = node.issue(Task::call(Group::One(NodeId::Worker(WorkerId(1))), "push", vec![]))?;
+        node.wait(&task)?;
+        Ok(Vec::new())
+    };
+    tasks::run(deployment, &[job(table, &worker, &scheduler)]).map(drop)
+}
+
+fn a_failing_filter_is_named_with_its_task_and_node(deployment: &Deployment) {
+    let sentence = pushed_through(Filter::selection(Fails), deployment).expect_err("it fails").to_string();
+    let push = "function 'push' on worker 1 failed on worker 1 in task 0 of the scheduler: push of 3 keys to table 't' \
+                failed on worker 1 in task 0 of worker 1: filter 'mine' of table 't' failed in worker process ";
+    assert!(sentence.contains(push) && sentence.ends_with(": row 3 is beyond me"), "{sentence}");
+}
+
+fn a_filter_that_cannot_encode_is_named_too(deployment: &Deployment) {
+    let pushed = pushed_through(Filter::encoding(Fails), deployment);
+    if matches!(deployment, Deployment::Threads { .. }) {
+        return pushed.expect("between the threads of one process nothing is encoded");
+    }
+    let sentence = pushed.expect_err("it fails").to_string();
+    let expected = "filter 'mine' of table 't' failed in worker process 1 on task 0 of worker 1: no room";
+    assert!(sentence.contains(expected), "{sentence}");
+}
+
+fn what_a_filter_keeps_of_a_push_travels_with_a_later_one(deployment: &Deployment) {
+    let filters = Filters { updates: vec![Filter::selection(Significant { threshold: 0.5 })], rows: Vec::new() };
+    let table = TableSchema { filters, ..table(8) };
+    let scheduler = |node: &mut Node<'_, ()>| {
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            let pushed = node.issue(Task::push(TABLE, vec![1, 6], Values::dense(1, vec![0.25, 1.0])))?;
+            let pulled = node.issue(Task::pull(TABLE, vec![1, 6]).after([&pushed]))?;
+            seen.push(node.wait_numbers(&pulled)?.to_vec());
+        }
+        Ok(format!("{seen:?}").into_bytes())
+    };
+    let outcome = tasks::run(deployment, &[job(table, &idle, &scheduler)]).expect("a job");
+    assert_eq!(String::from_utf8_lossy(&outcome.results[0]), "[[0.0, 1.0], [0.0, 2.0], [0.75, 3.0]]");
+    let saving = &outcome.savings[0];
+    assert_eq!(
+        (saving.filter.as_str(), saving.bytes_in, saving.bytes_out),
+        ("significant", 72, 48),
+        "of six rows four"
+    );
+}
+
 fn an_unknown_function_is_named(deployment: &Deployment) {
     let sentence =
         failure(deployment, job(table(8), &idle, &call_and_wait(Group::One(NodeId::Worker(WorkerId(2))), "f")));
@@ -371,10 +486,12 @@ fn tasks_that_cannot_be_are_refused_with_their_reason(deployment: &Deployment) {
     };
     if !matches!(deployment, Deployment::Tcp(_)) {
         let counts = TableSchema::keyed("c", RowKind::Counts);
-        let sieved = TableSchema { filters: list::parse("significant:0.1", 0).expect("a list"), ..table(8) };
+        let sieved = |filters| TableSchema { filters: list::parse(filters, 0).expect("a list"), ..table(8) };
         let expected =
-            "table 't': tasks carry all of what they push and pull, so its filter 'significant' cannot select";
-        assert_eq!(sentence(Job { tables: vec![sieved], ..good() }), expected);
+            "table 't': every row that a task pulls was asked for, so filter 'significant' has none to hold back";
+        assert_eq!(sentence(Job { tables: vec![sieved("rows/significant:0.1")], ..good() }), expected);
+        let expected = "table 't': filter 'kkt' goes by what a worker has read, and tasks keep no rows";
+        assert_eq!(sentence(Job { tables: vec![sieved("kkt:1:0:1")], ..good() }), expected);
         let expected = "table 'c': tasks push and pull dense rows, and this table's are Counts";
         assert_eq!(sentence(Job { tables: vec![counts], ..good() }), expected);
         assert_eq!(sentence(Job { workers: 0, ..good() }), "job 'job' needs at least one worker");

@@ -120,7 +120,7 @@ impl Default for Scale {
 }
 
 /// All reproductions, in the order of the papers.
-pub const ALL: [Reproduction; 16] = [
+pub const ALL: [Reproduction; 18] = [
     Reproduction {
         name: "essp-staleness",
         figure: "paper 1, figure 2 left",
@@ -200,6 +200,12 @@ pub const ALL: [Reproduction; 16] = [
         run: splash::rate,
     },
     Reproduction {
+        name: "ps-convergence",
+        figure: "paper 5, figure 3",
+        claim: "The delayed block method reaches the same objective sooner than a method of L-BFGS type, and than itself under sequential consistency.",
+        run: ps::convergence,
+    },
+    Reproduction {
         name: "ps-delay",
         figure: "paper 5, figure 5",
         claim: "Larger delays cut waiting and slightly slow convergence; the best, 8, reaches the same objective 1.6 times as fast as sequential consistency.",
@@ -210,6 +216,12 @@ pub const ALL: [Reproduction; 16] = [
         figure: "paper 5, figure 4 (there by system, here by delay)",
         claim: "Relaxed consistency cuts the time that workers wait to a small part, while they compute as long.",
         run: ps::waiting,
+    },
+    Reproduction {
+        name: "ps-filters",
+        figure: "paper 5, figure 6",
+        claim: "Key caching, compression and the KKT filter together cut what workers send to a twelfth and what servers send to a fortieth; here a tenth and a twentieth at the same objective will do.",
+        run: ps::filters,
     },
     Reproduction {
         name: "ps-working-set",

@@ -29,6 +29,8 @@ fn every_figure_has_its_curves() {
         ("ps-delay", &[2, 6]),
         ("ps-waiting", &[2]),
         ("ps-working-set", &[1]),
+        ("ps-convergence", &[3]),
+        ("ps-filters", &[2]),
     ] {
         assert_eq!(made(name, &TINY).0, curves, "{name}");
     }

@@ -48,6 +48,7 @@ fn config(delay: Delay) -> Config {
         bias: true,
         blocks: Some(BLOCKS),
         delay,
+        kkt: true,
         stopping: Stopping { tolerance: 1e-6, violation: 1e-4, passes: 400 },
         seed: 3,
     }
@@ -80,28 +81,28 @@ fn plain(config: &Config) -> Plain {
     let of = |feature: u32| if feature == bias { Penalty::NONE } else { penalty };
     let half = count / 2;
     let mut shares = [0..half, half..count].map(|rows| Share::new(&examples, rows, 1).with_bias());
-    let (mut weights, mut slopes) = (vec![0.0f32; FEATURES as usize + 1], vec![0.0f32; FEATURES as usize + 1]);
+    let (mut weights, mut marked) = (vec![0.0f32; FEATURES as usize + 1], vec![false; FEATURES as usize + 1]);
     let (mut state, mut last) = (State::new(config.stopping), f64::INFINITY);
-    let (mut worst, mut recheck, mut ended) = (f64::INFINITY, false, false);
-    // For each pass: whether it was filtered, its violations, the worst of them, and its penalty and loss.
-    let mut passes: Vec<(bool, f64, f64, f64, f64)> = Vec::new();
-    let (mut looked_at, mut keys, mut t, mut threshold) = (0, (0, 0), 0u64, 0.0);
+    let (mut recheck, mut ended) = (false, false);
+    // For each pass: whether it was filtered, its violations, and its penalty and loss.
+    let mut passes: Vec<(bool, f64, f64, f64)> = Vec::new();
+    let (mut looked_at, mut keys, mut t) = (0, (0, 0), 0u64);
     let length = blocks.len() as u64;
     let mut order = Vec::new();
     while !ended && t < length * u64::from(config.stopping.passes) {
         if t % length == 0 {
             if let Some(pass) = passes.last_mut() {
-                pass.4 = shares.iter().map(Share::loss).sum();
+                pass.3 = shares.iter().map(Share::loss).sum();
             }
             order = blocks.order(config.seed + t / length);
-            let filtered = !std::mem::take(&mut recheck) && worst.is_finite();
-            passes.push((filtered, 0.0, 0.0, 0.0, 0.0));
+            let begun = passes.len() + 1;
+            let rechecked = std::mem::take(&mut recheck) || begun.is_power_of_two() || begun.is_multiple_of(20);
+            passes.push((!rechecked, 0.0, 0.0, 0.0));
         }
         // A pass is looked at when the second iteration after the one that measures it is done.
         if looked_at < passes.len() - 1 && t == (looked_at as u64 + 1) * length + 3 {
-            let (filtered, violation, worst_then, cost, loss) = passes[looked_at];
+            let (filtered, violation, cost, loss) = passes[looked_at];
             looked_at += 1;
-            worst = worst_then;
             let rose = loss + cost > last * (1.0 + config.stopping.tolerance);
             last = loss + cost;
             if state.ended(loss + cost, violation) && !rose {
@@ -109,15 +110,10 @@ fn plain(config: &Config) -> Plain {
             }
         }
         let pass = passes.last_mut().expect("begun");
-        threshold = if pass.0 { l1 - worst } else { f64::NEG_INFINITY };
         let mut block = blocks.block(order[(t % length) as usize]).to_vec();
         block.sort_unstable();
-        let idle = |feature: u32| {
-            let filter = Penalty { l1: threshold, ..penalty };
-            feature != bias
-                && weights[feature as usize] == 0.0
-                && filter.violation(0.0, f64::from(slopes[feature as usize])) == 0.0
-        };
+        let filtered = pass.0;
+        let idle = |feature: u32| filtered && marked[feature as usize];
         let active: Vec<u32> = block.iter().copied().filter(|&feature| !idle(feature)).collect();
         let mut sums = vec![None; active.len()];
         for share in &mut shares {
@@ -137,23 +133,23 @@ fn plain(config: &Config) -> Plain {
             let Some((slope, bound)) = *sum else { continue };
             let (weight, penalty) = (f64::from(weights[feature as usize]), of(feature));
             let violation = penalty.violation(weight, f64::from(slope));
-            (pass.1, pass.2) = (pass.1 + violation, pass.2.max(violation));
+            pass.1 += violation;
             if bound > 0.0 {
                 let bound = f64::from(bound);
                 let new = penalty.prox(weight - f64::from(slope) / bound, bound) as f32;
                 weights[feature as usize] = new;
                 changes.push((feature, f64::from(new) - weight));
             }
-            slopes[feature as usize] = slope;
+            let stays = weights[feature as usize] == 0.0 && f64::from(slope).abs() <= 0.5 * l1;
+            marked[feature as usize] = stays && feature != bias;
         }
         changes.retain(|(_, change)| *change != 0.0);
         shares.iter_mut().for_each(|share| share.change(&changes));
         if t % length == length - 1 {
-            pass.3 = (0..=FEATURES).map(|feature| of(feature).cost(f64::from(weights[feature as usize]))).sum();
+            pass.2 = (0..=FEATURES).map(|feature| of(feature).cost(f64::from(weights[feature as usize]))).sum();
         }
         t += 1;
     }
-    assert!(threshold > 0.0 || ended, "the filter was used");
     Plain { weights, passes: t.div_ceil(length), keys, converged: ended }
 }
 

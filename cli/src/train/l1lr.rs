@@ -32,6 +32,7 @@ Examples:
   hemiola train l1lr clicks.svm --lambda 1e-5 --weights weights.txt
   hemiola train l1lr day_0.tsv.gz --test day_1.tsv.gz --bits 22
   hemiola train l1lr clicks.svm --lambda 1e-5 --processes 4 --servers 2 --delay 8
+  hemiola train l1lr clicks.svm --lambda 1e-5 --processes 4 --filters key-cache,zstd,kkt
   hemiola train l1lr day_*.tsv.gz --memory 4gb --scratch /tmp      more than memory holds
 
 DATA is libsvm, columns with a header or without, or Criteo's, with labels of two
@@ -56,7 +57,8 @@ pub(crate) struct Arguments {
     machines: deploy::Machines,
     #[command(flatten)]
     outputs: Outputs,
-    /// Take no more memory than this, such as 2gb, and keep on disk what does not fit
+    /// Take no more memory than this, such as 2gb, and keep on disk what does not fit; with --delay sequential the weights
+    /// are the same to the bit, unless a Newton step does not fit: passes go on instead, to the same optimum
     #[arg(long, value_name = "SIZE", value_parser = numbers::memory, help_heading = "Where it runs",
         allow_negative_numbers = true)]
     memory: Option<u64>,
@@ -136,7 +138,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let place = arguments.machines.meaning(None)?;
     let training = &arguments.problem.training;
     let apart = matches!(place.deployment, Deployment::Tcp(_));
-    let way = if apart { Way::Tasks(training.tasks()?) } else { Way::Threads(training.config()?) };
+    let way =
+        if apart { Way::Tasks(training.tasks(arguments.machines.kkt())?) } else { Way::Threads(training.config()?) };
     if arguments.problem.training.lambda.is_none() && arguments.problem.held_out.no_holdout {
         return Err(usage(
             "without held-out examples no lambda can be chosen; give --lambda, or leave out --no-holdout",
@@ -179,11 +182,11 @@ impl TrainingOptions {
         Ok(Config { bias: !self.no_bias, blocks: self.blocks, delay, stopping: self.stopping(), seed: self.seed })
     }
 
-    /// How to train on several processes or nodes.
+    /// How to train on several processes or nodes, with the KKT filter or without.
     ///
     /// # Errors
     /// If several values of lambda are to be tried.
-    pub(crate) fn tasks(&self) -> Result<distributed::Config> {
+    pub(crate) fn tasks(&self, kkt: bool) -> Result<distributed::Config> {
         let Some(lambda) = self.lambda else {
             return Err(usage(
                 "without --lambda its values are tried one after the other, which several processes cannot do; \
@@ -200,6 +203,7 @@ impl TrainingOptions {
             bias: !self.no_bias,
             blocks: self.blocks,
             delay: self.delay.clone().unwrap_or(DELAY),
+            kkt,
             stopping: self.stopping(),
             seed: self.seed,
         })
@@ -234,7 +238,7 @@ impl Problem {
         let mut described = match way {
             Way::Threads(config) => json!(config),
             Way::Tasks(config) => json!({ "bias": config.bias, "blocks": config.blocks,
-                "delay": config.delay.to_string(), "stopping": config.stopping, "seed": config.seed }),
+                "delay": config.delay.to_string(), "kkt": config.kkt, "stopping": config.stopping, "seed": config.seed }),
         };
         described["l2"] = json!(self.training.l2);
         described["non_negative"] = json!(self.training.non_negative);
@@ -245,8 +249,8 @@ impl Problem {
     ///
     /// # Errors
     /// If an option has no effect there.
-    pub(crate) fn tasks(&self) -> Result<distributed::Config> {
-        self.training.tasks()
+    pub(crate) fn tasks(&self, kkt: bool) -> Result<distributed::Config> {
+        self.training.tasks(kkt)
     }
 
     pub(crate) fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
@@ -446,9 +450,8 @@ impl Arguments {
 
 /// Tells people what workers sent, and what the filter kept back.
 fn tell_sent(out: &mut impl Write, outcome: &Outcome, (pushed, filtered): (u64, u64)) -> io::Result<()> {
-    let sent: u64 = outcome.splits.iter().map(|split| split.bytes_sent).sum();
     let part = 100.0 * filtered as f64 / (pushed + filtered).max(1) as f64;
-    writeln!(out, "traffic        {:.1} MB sent, {part:.0} % of keys filtered", sent as f64 / 1e6)
+    writeln!(out, "traffic        {}, {part:.0} % of keys filtered", report::traffic(outcome))
 }
 
 /// The sentence for what was put on disk and is not there any more.

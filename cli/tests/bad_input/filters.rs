@@ -32,6 +32,27 @@ pub(crate) const CASES: &[Case] = &[
          only programs can ask for; give key-cache, lz4 or zstd",
     ),
     (
+        "train mf good.csv --processes 2 --filters zstd,kkt",
+        2,
+        "--filters kkt has an effect only on l1lr, whose weights mostly stay zero; leave it out",
+    ),
+    (
+        "simulate mf good.csv --filters kkt",
+        2,
+        "--filters kkt has an effect only on l1lr, whose weights mostly stay zero; leave it out",
+    ),
+    (
+        "train l1lr two.csv --lambda 0.1 --processes 2 --filters kkt,zstd,kkt",
+        2,
+        "invalid value 'kkt,zstd,kkt' for '--filters <LIST>': filter 'kkt' is there twice",
+    ),
+    (
+        "train l1lr two.csv --lambda 0.1 --processes 2 --filters none,kkt",
+        2,
+        "invalid value 'none,kkt' for '--filters <LIST>': there is no filter 'none'; the filters are key-cache, lz4, \
+         zstd, significant:T, random-skip:P, kkt:L:D:S and feedback",
+    ),
+    (
         "simulate mf good.csv --filters zstd:3",
         2,
         "invalid value 'zstd:3' for '--filters <LIST>': filter 'zstd' takes nothing after its name",

@@ -21,6 +21,10 @@ impl Selection for Feedback {
         Remainder::Kept
     }
 
+    fn needs_value(&self) -> bool {
+        self.0.needs_value()
+    }
+
     fn check(&self, kind: &RowKind, direction: Direction) -> Result<(), &'static str> {
         self.0.check(kind, direction)
     }

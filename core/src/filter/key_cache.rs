@@ -4,6 +4,7 @@ use super::{Arrived, Body, Decoder, Encoder, Encoding, Keys, Reason};
 use crate::array::Array;
 use crate::schema::mix;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -11,7 +12,8 @@ use thiserror::Error;
 ///
 /// Both ends keep the same lists, because both see the same messages in the same order: a list that is not known
 /// travels behind its signature and is kept, the one that was used longest ago is forgotten, and with a new connection
-/// all are. The sender compares a list with the one that it kept under the signature, so that two lists with one
+/// all are. Row ids mostly ascend, so such a list travels as the differences between them, in as few bytes as each
+/// needs. The sender compares a list with the one that it kept under the signature, so that two lists with one
 /// signature are never taken for one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyCache {
@@ -29,16 +31,17 @@ impl Default for KeyCache {
 /// A shorter list is hardly longer than its signature.
 const LIST_BYTES_MIN: usize = 4 * SIGNATURE_BYTES;
 const SIGNATURE_BYTES: usize = size_of::<u64>();
-/// How many lists are kept at most, so that looking for one stays cheap.
-const LISTS_MAX: usize = 64;
+/// The bits of a difference that a byte holds; its highest bit says whether more follow.
+const BITS: u32 = 7;
+const MORE: u8 = 1 << BITS;
 
 /// What no sender of such messages does.
 #[derive(Debug, PartialEq, Eq, Error)]
 enum KeyCacheError {
     #[error("a message names the row ids of signature {signature:#018x}, which this end does not have")]
     Unknown { signature: u64 },
-    #[error("a message's row ids are not a whole number of them behind a signature")]
-    Length,
+    #[error("a message's row ids are no list of them behind a signature")]
+    List,
     #[error("a message's row ids are more than {ids_max}")]
     TooMany { ids_max: usize },
 }
@@ -61,39 +64,50 @@ impl Encoding for KeyCache {
     }
 }
 
-/// The lists that one end keeps, the last used at the end.
+/// The lists that one end keeps, by signature, each with the time of its last use.
 #[derive(Debug)]
 struct Lists {
     ids_max: usize,
     ids: usize,
-    lists: Vec<(u64, Arc<Vec<u64>>)>,
+    uses: u64,
+    lists: BTreeMap<u64, (u64, Arc<Vec<u64>>)>,
+    /// The signatures by the time of their last use.
+    order: BTreeMap<u64, u64>,
 }
 
 impl Lists {
     fn new(ids_max: usize) -> Self {
-        Self { ids_max, ids: 0, lists: Vec::new() }
+        Self { ids_max, ids: 0, uses: 0, lists: BTreeMap::new(), order: BTreeMap::new() }
     }
 
     /// The list of a signature, which is now the last used.
     fn used(&mut self, signature: u64) -> Option<&Arc<Vec<u64>>> {
-        let at = self.lists.iter().rposition(|(known, _)| *known == signature)?;
-        self.lists[at..].rotate_left(1);
-        self.lists.last().map(|(_, list)| list)
+        let (last, list) = self.lists.get_mut(&signature)?;
+        self.uses += 1;
+        self.order.remove(&std::mem::replace(last, self.uses));
+        self.order.insert(self.uses, signature);
+        Some(list)
     }
 
     /// Keeps a list of at most `ids_max` row ids, in place of the one with its signature and of those used longest ago.
     fn keep(&mut self, signature: u64, list: Vec<u64>) {
-        if self.used(signature).is_some()
-            && let Some((_, old)) = self.lists.pop()
+        self.forget(signature);
+        while self.ids + list.len() > self.ids_max
+            && let Some((_, &oldest)) = self.order.first_key_value()
         {
-            self.ids -= old.len();
+            self.forget(oldest);
         }
-        while self.lists.len() >= LISTS_MAX || self.ids + list.len() > self.ids_max {
-            let (_, oldest) = self.lists.remove(0);
-            self.ids -= oldest.len();
-        }
+        self.uses += 1;
         self.ids += list.len();
-        self.lists.push((signature, Arc::new(list)));
+        self.order.insert(self.uses, signature);
+        self.lists.insert(signature, (self.uses, Arc::new(list)));
+    }
+
+    fn forget(&mut self, signature: u64) {
+        if let Some((last, list)) = self.lists.remove(&signature) {
+            self.order.remove(&last);
+            self.ids -= list.len();
+        }
     }
 }
 
@@ -107,8 +121,9 @@ impl Encoder for Lists {
         let known = self.used(signature).is_some_and(|list| bytemuck::cast_slice::<u64, u8>(list) == &*body.keys);
         let mut keys = signature.to_le_bytes().to_vec();
         if !known {
-            keys.extend_from_slice(&body.keys);
-            self.keep(signature, words(&body.keys));
+            let list = words(&body.keys);
+            write_differences(&list, &mut keys);
+            self.keep(signature, list);
         }
         body.keys = Cow::Owned(keys);
         Ok(true)
@@ -117,25 +132,53 @@ impl Encoder for Lists {
 
 impl Decoder for Lists {
     fn decode(&mut self, body: &mut Arrived, _: usize) -> Result<(), Reason> {
-        let Some((signature, list)) = body.keys.split_first_chunk::<SIGNATURE_BYTES>() else {
-            return Err(KeyCacheError::Length.into());
+        let Some((signature, differences)) = body.keys.split_first_chunk::<SIGNATURE_BYTES>() else {
+            return Err(KeyCacheError::List.into());
         };
         let signature = u64::from_le_bytes(*signature);
-        if list.is_empty() {
-            let list = self.used(signature).ok_or(KeyCacheError::Unknown { signature })?;
-            body.keys = Array::from(Arc::clone(list)).bytes();
-            return Ok(());
+        if !differences.is_empty() {
+            let list = read_differences(differences, self.ids_max)?;
+            self.keep(signature, list);
         }
-        if !list.len().is_multiple_of(SIGNATURE_BYTES) {
-            return Err(KeyCacheError::Length.into());
-        }
-        if list.len() / SIGNATURE_BYTES > self.ids_max {
-            return Err(KeyCacheError::TooMany { ids_max: self.ids_max }.into());
-        }
-        self.keep(signature, words(list));
-        body.keys = body.keys.part(SIGNATURE_BYTES..body.keys.len());
+        let list = self.used(signature).ok_or(KeyCacheError::Unknown { signature })?;
+        body.keys = Array::from(Arc::clone(list)).bytes();
         Ok(())
     }
+}
+
+/// Writes each row id as its difference to the one before it, which wraps around where they do not ascend.
+fn write_differences(list: &[u64], bytes: &mut Vec<u8>) {
+    let mut last = 0u64;
+    for &row in list {
+        let mut difference = row.wrapping_sub(std::mem::replace(&mut last, row));
+        while difference >= u64::from(MORE) {
+            bytes.push(difference as u8 | MORE);
+            difference >>= BITS;
+        }
+        bytes.push(difference as u8);
+    }
+}
+
+fn read_differences(bytes: &[u8], ids_max: usize) -> Result<Vec<u64>, KeyCacheError> {
+    // A list takes a byte for each row id at least.
+    let mut list = Vec::with_capacity(bytes.len().min(ids_max));
+    let (mut last, mut difference, mut shift) = (0u64, 0u64, 0);
+    for &byte in bytes {
+        if shift >= u64::BITS {
+            return Err(KeyCacheError::List);
+        }
+        difference |= u64::from(byte & !MORE) << shift;
+        shift += BITS;
+        if byte & MORE == 0 {
+            if list.len() == ids_max {
+                return Err(KeyCacheError::TooMany { ids_max });
+            }
+            last = last.wrapping_add(difference);
+            list.push(last);
+            (difference, shift) = (0, 0);
+        }
+    }
+    if shift == 0 { Ok(list) } else { Err(KeyCacheError::List) }
 }
 
 fn words(bytes: &[u8]) -> Vec<u64> {
@@ -182,7 +225,8 @@ mod tests {
         let filter = KeyCache { ids_max: 25 };
         let (mut encoder, mut decoder) = (filter.encoder(), filter.decoder());
         let lists: Vec<Vec<u64>> = (0..3).map(|i| (i * 1000..i * 1000 + 10).collect()).collect();
-        let order = [(0, 88), (0, 8), (1, 88), (0, 8), (2, 88), (0, 8), (1, 88), (2, 88), (1, 8)];
+        // The first row id takes two bytes where it is above 127.
+        let order = [(0, 18), (0, 8), (1, 19), (0, 8), (2, 19), (0, 8), (1, 19), (2, 19), (1, 8)];
         for (list, bytes) in order {
             let keys = send(&mut *encoder, &lists[list]);
             assert_eq!(keys.len(), bytes, "list {list}");
@@ -199,11 +243,11 @@ mod tests {
         let again = send(&mut *encoder, &rows);
         let refused = receive(&mut *filter.decoder(), again).expect_err("it has seen nothing");
         assert!(refused.starts_with("a message names the row ids of signature 0x"), "{refused}");
-        for keys in [vec![], vec![0; 7], vec![0; 13]] {
+        for keys in [vec![], vec![0; 7], [0; 8].into_iter().chain([0, 0x80]).collect(), vec![0xff; 30]] {
             let refused = receive(&mut *filter.decoder(), keys).expect_err("no list");
-            assert_eq!(refused, "a message's row ids are not a whole number of them behind a signature");
+            assert_eq!(refused, "a message's row ids are no list of them behind a signature");
         }
-        let refused = receive(&mut *KeyCache { ids_max: 2 }.decoder(), vec![0; 32]).expect_err("too many");
+        let refused = receive(&mut *KeyCache { ids_max: 2 }.decoder(), vec![0; 11]).expect_err("too many");
         assert_eq!(refused, "a message's row ids are more than 2");
     }
 
@@ -212,7 +256,18 @@ mod tests {
         let rows: Vec<u64> = (0..8).collect();
         let mut encoder = Lists::new(100);
         encoder.keep(signature(bytemuck::cast_slice(&rows)), vec![1, 2, 3]);
-        assert_eq!(send(&mut encoder, &rows).len(), 72);
+        assert_eq!(send(&mut encoder, &rows).len(), 16);
         assert_eq!(send(&mut encoder, &rows).len(), 8);
+    }
+
+    #[test]
+    fn any_list_is_what_its_differences_say() {
+        let lists: [&[u64]; 4] =
+            [&[0, 0, 1, 128, 1 << 40], &[9, 3, u64::MAX, 0, 5], &[u64::MAX; 4], &[1 << 63, 0, 2, 7]];
+        for list in lists {
+            let mut bytes = Vec::new();
+            write_differences(list, &mut bytes);
+            assert_eq!(read_differences(&bytes, 9).as_deref(), Ok(list));
+        }
     }
 }

@@ -39,6 +39,10 @@ impl Selection for Kkt {
         Remainder::Dropped
     }
 
+    fn needs_value(&self) -> bool {
+        true
+    }
+
     fn check(&self, kind: &RowKind, direction: Direction) -> Result<(), &'static str> {
         match (kind, direction) {
             (RowKind::Dense { .. }, Direction::Updates) => Ok(()),

@@ -9,6 +9,7 @@ use crate::array::{Array, Frame};
 use crate::codec::{BodyCheck, CodecError, Encoded, Header, Message, Plain};
 use crate::coordinator::Process;
 use crate::schema::Job;
+use crate::task::TaskId;
 use std::borrow::Cow;
 use std::sync::Arc;
 use thiserror::Error;
@@ -108,6 +109,16 @@ impl Encodings {
     }
 }
 
+impl FilterError {
+    /// The same, about a message that carries a task.
+    fn about(mut self, task: Option<TaskId>) -> Self {
+        if let Some(task) = task {
+            self.node = format!("{} on {task}", self.node);
+        }
+        self
+    }
+}
+
 impl Outgoing {
     /// The message as it will be written.
     ///
@@ -125,7 +136,7 @@ impl Outgoing {
         let mut changed_by = 0u32;
         for (i, encoder) in self.encoders[table].iter_mut().enumerate() {
             let before = body.len();
-            if encoder.encode(&mut body).map_err(|reason| self.shared.failed(table, i, &reason))? {
+            if encoder.encode(&mut body).map_err(|reason| self.shared.failed(table, i, &reason).about(plain.task()))? {
                 changed_by |= 1 << i;
             }
             self.shared.count(table, i, before, body.len());

@@ -3,11 +3,13 @@
 //! Whoever drives a client asks each of its desks what is next, does it, and says so. Nothing here waits.
 
 use crate::array::Array;
+use crate::filter;
 use crate::ids::{ClientId, ShardId, WorkerId};
 use crate::message::ToShard;
 use crate::task::callee::{Callee, Need};
 use crate::task::ledger::{Finished, Ledger};
 use crate::task::letter::{CallHead, Head, Letter};
+use crate::task::selection::Selection;
 use crate::task::service::Service;
 use crate::task::{Handle, Node, Reply, Task, TaskError, TaskFailure, TaskId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -72,10 +74,15 @@ pub enum Turn {
 }
 
 impl Desks {
-    /// The desks of a client's threads.
+    /// The desks of a client's threads; the ledger counts what filters hold back of what they push.
     #[must_use]
-    pub fn new(client: ClientId, threads: std::ops::Range<u32>, service: &Arc<Service>) -> Self {
-        let desk = |thread| Desk::new(service.node_of(WorkerId(thread)), service);
+    pub fn new(
+        client: ClientId,
+        threads: std::ops::Range<u32>,
+        service: &Arc<Service>,
+        ledger: &filter::ledger::Ledger,
+    ) -> Self {
+        let desk = |thread| Desk::new((client, WorkerId(thread)), service, ledger);
         let (first, desks) = (threads.start, threads.filter_map(desk).collect());
         debug_assert!(service.client_of(service.node_of(WorkerId(first))) == Some(client));
         Self { service: Arc::clone(service), first, desks }
@@ -110,13 +117,19 @@ impl Desks {
 }
 
 impl Desk {
-    fn new(me: Node, service: &Arc<Service>) -> Option<Self> {
+    fn new(
+        (client, thread): (ClientId, WorkerId),
+        service: &Arc<Service>,
+        ledger: &filter::ledger::Ledger,
+    ) -> Option<Self> {
+        let me = service.node_of(thread);
         let job = service.job_of(me)?;
+        let selection = Selection::new(service, job, (client, thread), ledger);
         Some(Self {
             me,
             job,
             service: Arc::clone(service),
-            ledger: Ledger::new(me, job, Arc::clone(service)),
+            ledger: Ledger::new(me, job, Arc::clone(service), selection),
             callee: Callee::default(),
             returned: BTreeMap::new(),
             told: BTreeSet::new(),

@@ -25,8 +25,12 @@ pub enum TaskError {
     NotDense { table: String, kind: String },
     #[error("table '{table}': a function of the servers does for tasks what a stored procedure does, so use one")]
     Procedure { table: String },
-    #[error("table '{table}': tasks carry all of what they push and pull, so its filter '{filter}' cannot select")]
-    Selection { table: String, filter: String },
+    #[error("table '{table}': every row that a task pulls was asked for, so filter '{filter}' has none to hold back")]
+    SelectsRows { table: String, filter: String },
+    #[error("table '{table}': filter '{filter}' goes by what a worker has read, and tasks keep no rows")]
+    NoRows { table: String, filter: String },
+    #[error(transparent)]
+    Filter(Box<TaskFailure>),
     #[error("the function '{name}' cannot be called on {node}: it is not a worker of this job, nor a server")]
     NotACallee { name: String, node: Node },
     #[error("{node} has issued a task with stamp {stamp} before")]

@@ -5,6 +5,7 @@ use crate::row::RowKind;
 use crate::schema::TableSchema;
 use crate::task::letter::{CallHead, Head, Letter, TaskHead};
 use crate::task::runs::Runs;
+use crate::task::selection::Selection;
 use crate::task::service::Service;
 use crate::task::split::{Part, check, cut, paste, split};
 use crate::task::{Call, Group, Handle, Keys, Node, Reply, Task, TaskError, TaskFailure, TaskId};
@@ -26,6 +27,7 @@ pub struct Ledger {
     /// When so many replies are kept, those that nobody can ask for are looked for.
     replies_max: usize,
     stamps: Runs,
+    selection: Selection,
     failure: Option<TaskFailure>,
 }
 
@@ -66,7 +68,7 @@ pub(crate) struct Finished {
 
 impl Ledger {
     /// The empty ledger of a node of a job.
-    pub(crate) fn new(me: Node, job: u32, service: Arc<Service>) -> Self {
+    pub(crate) fn new(me: Node, job: u32, service: Arc<Service>, selection: Selection) -> Self {
         Self {
             me,
             job,
@@ -76,6 +78,7 @@ impl Ledger {
             replies: BTreeMap::new(),
             replies_max: 64,
             stamps: Runs::default(),
+            selection,
             failure: None,
         }
     }
@@ -88,6 +91,7 @@ impl Ledger {
         outbox: &mut Vec<Letter>,
     ) -> Result<(Handle, Option<Finished>), TaskError> {
         let Task { call, after, after_stamps, stamp } = task;
+        let call = self.select(call)?;
         let parts = self.parts(&call, stamp.is_some())?;
         if let Some(stranger) = after.iter().find(|handle| handle.id.caller != self.me) {
             return Err(TaskError::NotIssuedHere { caller: self.me, id: stranger.id });
@@ -138,6 +142,20 @@ impl Ledger {
         let handle = Handle { id: TaskId { caller: self.me, number }, _claim: claim };
         let finished = parts.is_empty().then(|| self.finish(number, outbox));
         Ok((handle, finished))
+    }
+
+    /// The call without what filters hold back of it.
+    fn select(&mut self, call: Call) -> Result<Call, TaskError> {
+        let Call::Push { table, keys, values, keep } = call else { return Ok(call) };
+        self.check(table, &keys, Some((&values, keep)))?;
+        let count = keys.len();
+        let (keys, values) = self.selection.sift(table, keys, values).map_err(|error| {
+            let name = self.service.table(self.job, table).map_or("", |(_, schema)| schema.name.as_str());
+            let what = format!("push of {count} keys to table '{name}'");
+            let id = TaskId { caller: self.me, number: self.issued };
+            TaskError::Filter(Box::new(TaskFailure { id, what, node: self.me, reason: error.to_string() }))
+        })?;
+        Ok(Call::Push { table, keys, values, keep })
     }
 
     /// The nodes that a call is for, and what each gets of its keys.

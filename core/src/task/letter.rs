@@ -6,7 +6,7 @@
 
 use crate::array::Array;
 use crate::ids::{ShardId, TableId, WorkerId};
-use crate::task::{Group, Keys, Node};
+use crate::task::{Group, Keys, Node, TaskId};
 use crate::values::Values;
 use serde::{Deserialize, Serialize};
 
@@ -131,6 +131,15 @@ impl Letter {
     #[must_use]
     pub fn read(&self) -> Option<Head> {
         postcard::from_bytes(&self.head).ok()
+    }
+
+    /// The task that it is about.
+    pub(crate) fn task(&self) -> Option<TaskId> {
+        let (caller, number) = match self.read()? {
+            Head::Task(TaskHead { number, .. }) | Head::Finished { number } => (self.from, number),
+            Head::Done { number, .. } | Head::Failed { number, .. } => (self.to, number),
+        };
+        Some(TaskId { caller, number })
     }
 
     /// How many bytes follow the header of a message that carries it.

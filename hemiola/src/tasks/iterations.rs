@@ -27,6 +27,12 @@ impl Iterations {
         self.delay.bound()
     }
 
+    /// Whether no iteration is under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Issues the next iteration. `done` is shown the iterations that have been done meanwhile, in order, and says what
     /// the objective was there if it knows: a delay that adapts itself goes by that and by how long workers waited.
     ///

@@ -5,27 +5,32 @@
 //! new weights. It waits for all iterations more than the delay before it, and for the last one of its own block: what a
 //! block itself does is never missed, so only what others do asks for a shorter step, as [`Share`] says.
 //!
-//! **KKT filter.** With a weight a worker pulls the slope that it had for all examples together. A feature without weight
-//! whose slope was then below `λ − δ` is neither computed nor pushed by anybody. `δ` is the largest violation of the last
-//! pass that was looked at, so it shrinks as the weights settle; an end is believed only of a pass without the filter.
+//! **KKT filter.** A weight of zero whose slope over all examples was below `λ − δ` will stay zero, so the servers mark
+//! it: it travels as [`IDLE`], and from then on nobody computes, pushes or pulls it. `δ` is a part of `λ`, as in the
+//! paper. An end is believed only of a pass that takes no notice of the marks, in which each is set or taken away anew.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use hemiola::tasks::{self, Delay, Group, Handle, Iterations, Job, Node, Reply, Server, Task};
+use hemiola::filter::ledger::FilterSaving;
+use hemiola::filter::{Direction, Reason};
+use hemiola::tasks::{self, Delay, Group, Job, Node, Passed, Passes, Server, Step, Task, pack, unpack, unpack_some};
 use hemiola::{Deployment, Error, Observation, Outcome, TableId, TableSchema, Values};
 
 use super::blocks::Blocks;
 use super::prox::Penalty;
 use super::share::Share;
 use super::solver::{Fit, Progress};
-use super::stopping::{State, Stopping};
+use super::stopping::{Stopping, Watch};
 use crate::examples::Examples;
 
-/// For every feature, and last for the bias, the weight and the slope that it was last changed by.
+/// The weight of every feature, and last the bias.
 const WEIGHTS: TableId = TableId(0);
 /// The numbers of a worker's push: slope and bound.
 const PUSHED: usize = 2;
+/// A weight of zero that the servers have marked.
+const IDLE: f32 = -0.0;
+/// The part of `λ` that the KKT filter's `δ` is.
+const MARGIN: f64 = 0.5;
 /// Blocks, where nobody says how many.
 const BLOCKS: u32 = 64;
 /// Chunks of features that servers share, at most.
@@ -42,6 +47,8 @@ pub struct Config {
     pub blocks: Option<u32>,
     /// How many iterations before it an iteration may miss.
     pub delay: Delay,
+    /// Whether features that will stay at zero are left out, as the KKT filter does.
+    pub kkt: bool,
     /// When to stop.
     pub stopping: Stopping,
     /// Fixes the blocks and their order.
@@ -55,9 +62,9 @@ pub struct Trained {
     pub fit: Fit,
     /// How far it was after every pass, and at the end.
     pub progress: Vec<Progress>,
-    /// Keys that workers pushed, and those that the filter kept back.
+    /// Keys that workers pushed, and those that the KKT filter kept back.
     pub keys: (u64, u64),
-    /// Where the workers' time went.
+    /// Where the workers' time went, and what filters saved.
     pub outcome: Outcome,
 }
 
@@ -72,19 +79,18 @@ pub fn train(
     mut observe: impl FnMut(&Progress) + Send,
 ) -> Result<Trained, Error> {
     let plan = Plan::new(examples, config);
-    let rows = examples.features() as u64 + u64::from(config.bias);
-    let table = TableSchema::dense("weights", rows.max(1), 2);
-    let update = plan.update(rows);
+    let table = TableSchema::dense("weights", plan.rows.max(1), 1);
+    let (features, penalty, rows) = (examples.features() as u64, plan.penalty, plan.rows);
     let job = Job {
         name: "l1lr".to_owned(),
         workers: deployment.workers(),
         tables: vec![TableSchema { chunk_rows: Some((rows / CHUNKS).max(1)), ..table }],
         worker: &|node| {
             let mut worker = Worker::new(&plan, node.rank() as usize, node.workers() as usize);
-            node.serve(&mut worker, &[("iterate", &Worker::iterate), ("loss", &Worker::loss)])
+            node.serve(&mut worker, &[("iterate", &Worker::iterate), ("end", &Worker::end)])
         },
-        scheduler: &|node| plan.schedule(node, rows),
-        server: vec![("update", Arc::new(update))],
+        scheduler: &|node| plan.schedule(node),
+        server: vec![("update", Arc::new(move |server, argument| update(server, argument, features, penalty)))],
     };
     let (mut progress, count) = (Vec::new(), plan.count);
     let mut observer = |seen: &Observation| {
@@ -100,7 +106,7 @@ pub fn train(
         return Err(Error::program("the scheduler returned too little"));
     };
     let mut weights: Vec<(u32, f64)> = weights.chunks_exact(2).map(|pair| (pair[0] as u32, pair[1])).collect();
-    let bias = weights.pop_if(|(feature, _)| *feature as usize == examples.features()).map_or(0.0, |(_, bias)| bias);
+    let bias = weights.pop_if(|(feature, _)| u64::from(*feature) == features).map_or(0.0, |(_, bias)| bias);
     let fit = Fit {
         passes: passes as u32,
         objective: (loss + cost) / count,
@@ -110,7 +116,40 @@ pub fn train(
         weights,
         bias,
     };
-    Ok(Trained { fit, progress, keys: (pushed as u64, skipped as u64), outcome })
+    let keys = (pushed as u64, skipped as u64);
+    if config.kkt {
+        // A key travels to the servers with two numbers and once more to ask for the weight, which comes back alone.
+        for (direction, bytes) in [(Direction::Rows, 4), (Direction::Updates, 8 + 4 * PUSHED as u64 + 8)] {
+            let (table, filter) = ("weights".to_owned(), "kkt".to_owned());
+            let (bytes_in, bytes_out) = ((keys.0 + keys.1) * bytes, keys.0 * bytes);
+            outcome.savings.insert(0, FilterSaving { table, direction, filter, bytes_in, bytes_out });
+        }
+    }
+    Ok(Trained { fit, progress, keys, outcome })
+}
+
+/// Servers: the generalised proximal operator for the block, with the sums of the bounds as `U`. Then the cost of the
+/// rows up to a number.
+fn update(server: &mut Server<'_>, argument: &[u8], features: u64, penalty: Penalty) -> Result<Vec<u8>, Reason> {
+    let of = |key: u64| if key < features { penalty } else { Penalty::NONE };
+    let [t, measured, threshold] = unpack_some(argument)?;
+    let (keys, sums) = server.aggregate(WEIGHTS, t as u64, PUSHED as u32)?;
+    let (mut violation, mut cost, mut nonzeros) = (0.0, 0.0, 0.0);
+    server.edit(WEIGHTS, &keys, |place, row| {
+        let [slope, bound] = [sums[PUSHED * place], sums[PUSHED * place + 1]].map(f64::from);
+        let (penalty, weight) = (of(keys[place]), f64::from(row[0]));
+        violation += penalty.violation(weight, slope);
+        let new = if bound > 0.0 { penalty.prox(weight - slope / bound, bound) as f32 } else { row[0] };
+        let idle = keys[place] < features && Penalty { l1: threshold, ..penalty }.violation(0.0, slope) == 0.0;
+        let zero = if idle { IDLE } else { 0.0 };
+        row[0] = if new == 0.0 { zero } else { new };
+    })?;
+    let keys = server.keys(WEIGHTS, 0..measured as u64)?;
+    server.edit(WEIGHTS, &keys, |place, row| {
+        cost += of(keys[place]).cost(f64::from(row[0]));
+        nonzeros += f64::from(u8::from(row[0] != 0.0 && keys[place] < features));
+    })?;
+    Ok(pack(&[violation, cost, nonzeros]))
 }
 
 /// What all nodes know.
@@ -121,6 +160,7 @@ struct Plan<'a> {
     /// That of the sum of the losses.
     penalty: Penalty,
     count: f64,
+    rows: u64,
 }
 
 impl<'a> Plan<'a> {
@@ -130,200 +170,72 @@ impl<'a> Plan<'a> {
         features.for_each(|&feature| counts[feature as usize] += 1);
         let blocks = Blocks::automatic(&counts, config.blocks.unwrap_or(BLOCKS) as usize, config.seed);
         let blocks = if config.bias { blocks.and(counts.len() as u32) } else { blocks };
-        let count = examples.len() as f64;
-        Self { examples, config, blocks, penalty: config.penalty.times(count), count }
-    }
-
-    /// Servers: the generalised proximal operator for the block, with the sums of the bounds as `U`.
-    fn update(
-        &self,
-        rows: u64,
-    ) -> impl Fn(&mut Server<'_>, &[u8]) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> + use<> {
-        let (features, penalty) = (self.examples.features() as u64, self.penalty);
-        let of = move |key: u64| if key < features { penalty } else { Penalty::NONE };
-        move |server, argument| {
-            let [t, last] = unpack(argument)[..] else { return Err("expected two numbers".into()) };
-            let (keys, sums) = server.aggregate(WEIGHTS, t as u64, PUSHED as u32)?;
-            let (mut violation, mut worst, mut cost, mut nonzeros) = (0.0, 0.0f64, 0.0, 0.0);
-            server.edit(WEIGHTS, &keys, |place, row| {
-                let [slope, bound] = [sums[PUSHED * place], sums[PUSHED * place + 1]].map(f64::from);
-                let (penalty, weight) = (of(keys[place]), f64::from(row[0]));
-                let found = penalty.violation(weight, slope);
-                (violation, worst) = (violation + found, worst.max(found));
-                if bound > 0.0 {
-                    row[0] = penalty.prox(weight - slope / bound, bound) as f32;
-                }
-                row[1] = slope as f32;
-            })?;
-            if last == 1.0 {
-                let keys = server.keys(WEIGHTS, 0..rows)?;
-                server.edit(WEIGHTS, &keys, |place, row| {
-                    cost += of(keys[place]).cost(f64::from(row[0]));
-                    nonzeros += f64::from(u8::from(row[0] != 0.0 && keys[place] < features));
-                })?;
-            }
-            Ok(pack(&[violation, worst, cost, nonzeros]))
-        }
+        let (count, rows) = (examples.len() as f64, examples.features() as u64 + u64::from(config.bias));
+        Self { examples, config, blocks, penalty: config.penalty.times(count), count, rows }
     }
 
     /// Scheduler: issues the iterations, as far ahead as the delay allows, and looks at every pass when it is done.
-    fn schedule(&self, node: &mut Node<'_, ()>, rows: u64) -> Result<Vec<u8>, Error> {
-        let Config { delay, stopping, seed, .. } = self.config;
-        let length = self.blocks.len() as u64;
-        let mut iterations = Iterations::new(delay.clone());
-        let mut visits: Vec<Option<Handle>> = vec![None; self.blocks.len()];
-        let (mut updates, mut done) = (VecDeque::new(), Done::default());
-        let mut judge = Judge::new(*stopping);
-        let (mut order, mut t) = (Vec::new(), 0);
-        while !judge.ended && t < length * u64::from(stopping.passes) {
-            if t % length == 0 {
-                if iterations.bound().is_none() {
-                    iterations.finish(node, &mut |t, reply| done.take(t, reply))?;
+    fn schedule(&self, node: &mut Node<'_, ()>) -> Result<Vec<u8>, Error> {
+        let Config { delay, stopping, seed, kkt, .. } = self.config;
+        let threshold = if *kkt { (1.0 - MARGIN) * self.penalty.l1 } else { f64::NEG_INFINITY };
+        let mut passes = Passes::new(delay.clone(), self.blocks.len().max(1));
+        let (mut watch, mut all) = (Watch::new(*stopping), true);
+        while !watch.ended && !self.blocks.is_empty() {
+            let Step { t, block, first, last, moving } =
+                passes.next(node, |pass| self.blocks.order(seed.wrapping_add(pass)))?;
+            if first {
+                if passes.begun() == u64::from(stopping.passes) {
+                    break;
                 }
-                order = self.blocks.order(seed.wrapping_add(t / length));
-                judge.begin();
+                all = !watch.begin(*kkt);
             }
-            // Of these it is certain, whatever is faster here or there, that they are done by now: one delay, one schedule.
-            let settled = iterations.bound().map_or(t - t % length, |bound| t.saturating_sub(bound + 2));
-            while judge.measured_at(length) < settled && done.losses.contains_key(&judge.measured_at(length)) {
-                judge.look(node, length, &mut updates, &mut done)?;
-            }
-            let block = order[(t % length) as usize];
-            let measure = t > 0 && t % length == 0;
-            let moving = iterations.bound().map_or(1.0, |bound| (bound as f64 / (length - 1).max(1) as f64).min(1.0));
-            let update = pack(&[t as f64, f64::from(u8::from(t % length == length - 1))]);
-            let update = Task::call(Group::Servers, "update", update).stamp(t).after_stamp(Group::Workers, t);
-            updates.push_back(node.issue(update)?);
-            let threshold = self.penalty.l1 - judge.margin();
-            let argument = pack(&[t as f64, block as f64, moving, threshold, f64::from(u8::from(measure))]);
-            let iterate = Task::call(Group::Workers, "iterate", argument).after(&visits[block]);
-            done.objective = judge.objective;
-            visits[block] = Some(iterations.issue(node, iterate, &mut |t, reply| done.take(t, reply))?);
-            t += 1;
+            look(node, &mut passes, &mut watch)?;
+            let measured = if last { self.rows as f64 } else { 0.0 };
+            let [first, all] = [first && t > 0, all].map(|flag| f64::from(u8::from(flag)));
+            let update = Task::call(Group::Servers, "update", pack(&[t as f64, measured, threshold]));
+            let argument = pack(&[t as f64, block as f64, moving, first, all]);
+            passes.issue(node, Task::call(Group::Workers, "iterate", argument), update)?;
         }
-        iterations.finish(node, &mut |t, reply| done.take(t, reply))?;
-        while judge.measured_at(length) < t {
-            judge.look(node, length, &mut updates, &mut done)?;
-        }
-        let loss = node.issue(Task::call(Group::Workers, "loss", vec![]))?;
-        let weights = node.issue(Task::pull(WEIGHTS, 0..rows))?;
-        let loss: f64 = sums(&node.wait(&loss)?)[0];
+        passes.finish(node)?;
+        look(node, &mut passes, &mut watch)?;
+        let end = node.issue(Task::call(Group::Workers, "end", vec![]))?;
+        let weights = node.issue(Task::pull(WEIGHTS, 0..self.rows))?;
+        let end = node.wait(&end)?.sums();
         let weights = node.wait_numbers(&weights)?;
-        let weights = || weights.chunks_exact(2).enumerate().map(|(feature, row)| (feature, f64::from(row[0])));
-        let features = self.examples.features();
+        let (weights, features) = (|| (0..).zip(weights.iter().copied().map(f64::from)), self.examples.features());
         let cost: f64 = weights().take(features).map(|(_, weight)| self.penalty.cost(weight)).sum();
-        let passes = t.div_ceil(length.max(1)) as f64;
         let nonzeros = weights().take(features).filter(|(_, weight)| *weight != 0.0).count();
-        node.report(&[0.0, cost, nonzeros as f64, passes]);
-        let [pushed, skipped] = done.keys;
-        let mut result = vec![passes, f64::from(u8::from(judge.ended)), loss, cost, judge.violation, pushed, skipped];
+        node.report(&[0.0, cost, nonzeros as f64, passes.begun() as f64]);
+        let ended = f64::from(u8::from(watch.ended));
+        let mut result = vec![passes.begun() as f64, ended, end[0], cost, watch.violation, end[1], end[2]];
         let kept = weights().filter(|(feature, weight)| *weight != 0.0 || *feature == features);
-        result.extend(kept.flat_map(|(feature, weight)| [feature as f64, weight]));
+        result.extend(kept.flat_map(|(feature, weight): (usize, f64)| [feature as f64, weight]));
         Ok(pack(&result))
     }
 }
 
-/// What the scheduler knows of iterations that are done.
-#[derive(Default)]
-struct Done {
-    /// The sums of the losses, by the iteration that they were computed in.
-    losses: BTreeMap<u64, f64>,
-    keys: [f64; 2],
-    /// What the objective was when it was last known, for a delay that adapts itself.
-    objective: Option<f64>,
+/// Looks at the passes that are done, each of which the first iteration after it has measured the loss of.
+fn look(node: &mut Node<'_, ()>, passes: &mut Passes, watch: &mut Watch) -> Result<(), Error> {
+    while let Some(Passed { after, updates }) = passes.look(node)? {
+        node.report(&[0.0, updates[1], updates[2], passes.looked_at() as f64]);
+        watch.look(after[0] + updates[1], updates[0]);
+        passes.observe(after[0] + updates[1]);
+    }
+    Ok(())
 }
 
-impl Done {
-    fn take(&mut self, t: u64, reply: &Reply) -> Option<f64> {
-        let sums = sums(reply);
-        self.losses.insert(t, sums[0]);
-        self.keys = [self.keys[0] + sums[1], self.keys[1] + sums[2]];
-        self.objective
-    }
-}
-
-/// Looks at one pass after the other.
-struct Judge {
-    stopping: Stopping,
-    state: State,
-    /// For every pass begun but not yet looked at, whether the filter is on.
-    filtered: VecDeque<bool>,
-    looked_at: u64,
-    objective: Option<f64>,
-    violation: f64,
-    worst: f64,
-    /// The next pass is to go without the filter.
-    recheck: bool,
-    ended: bool,
-}
-
-impl Judge {
-    fn new(stopping: Stopping) -> Self {
-        let (state, filtered) = (State::new(stopping), VecDeque::new());
-        let (violation, worst, recheck, ended) = (0.0, f64::INFINITY, false, false);
-        Self { stopping, state, filtered, looked_at: 0, objective: None, violation, worst, recheck, ended }
-    }
-
-    fn begin(&mut self) {
-        self.filtered.push_back(!std::mem::take(&mut self.recheck) && self.worst.is_finite());
-    }
-
-    /// The margin `δ` of the filter in the pass that was begun last.
-    fn margin(&self) -> f64 {
-        if self.filtered.back() == Some(&true) { self.worst } else { f64::INFINITY }
-    }
-
-    /// The iteration that measures the loss of the next pass to look at: the first one after it.
-    fn measured_at(&self, length: u64) -> u64 {
-        (self.looked_at + 1) * length
-    }
-
-    fn look(
-        &mut self,
-        node: &mut Node<'_, ()>,
-        length: u64,
-        updates: &mut VecDeque<Handle>,
-        done: &mut Done,
-    ) -> Result<(), Error> {
-        let (mut cost, mut nonzeros) = (0.0, 0.0);
-        (self.violation, self.worst) = (0.0, 0.0);
-        for update in updates.drain(..length as usize) {
-            let reply = node.wait(&update)?;
-            let found = sums(&reply);
-            self.violation += found[0];
-            self.worst = reply.returned.iter().map(|(_, part)| unpack(part)[1]).fold(self.worst, f64::max);
-            (cost, nonzeros) = (cost + found[2], nonzeros + found[3]);
-        }
-        let loss = done.losses.remove(&self.measured_at(length)).unwrap_or(f64::INFINITY);
-        done.losses = done.losses.split_off(&self.measured_at(length));
-        self.looked_at += 1;
-        node.report(&[0.0, cost, nonzeros, self.looked_at as f64]);
-        let objective = loss + cost;
-        let rose = self.objective.is_some_and(|before| objective > before * (1.0 + self.stopping.tolerance));
-        self.objective = Some(objective);
-        // Stale slopes may make it rise for a while, which is no end.
-        if self.state.ended(objective, self.violation) && !rose {
-            self.recheck = self.filtered.front() == Some(&true);
-            self.ended |= !self.recheck;
-        }
-        self.filtered.pop_front();
-        Ok(())
-    }
-}
-
-/// A worker: its share, and what it knows of the features that the share has.
+/// A worker: its share, and the features of every block that the share has.
 struct Worker<'a> {
     share: Share<'a>,
     parts: Vec<Part>,
-    penalty: Penalty,
-    /// The bias is never filtered.
-    bias: u32,
+    /// Keys pushed and filtered.
+    keys: [u64; 2],
 }
 
-/// The features of a block, ascending, each with its weight and slope as last pulled.
+/// The features of a block, ascending, each with its weight as last pulled.
 struct Part {
     features: Vec<u32>,
-    known: Vec<[f32; 2]>,
+    known: Vec<f32>,
 }
 
 impl<'a> Worker<'a> {
@@ -335,74 +247,49 @@ impl<'a> Worker<'a> {
             let has = |feature: &&u32| share.features().binary_search(feature).is_ok();
             let mut features: Vec<u32> = plan.blocks.block(block).iter().filter(has).copied().collect();
             features.sort_unstable();
-            Part { known: vec![[0.0; 2]; features.len()], features }
+            Part { known: vec![0.0; features.len()], features }
         };
         let parts = (0..plan.blocks.len()).map(part).collect();
-        Self { share, parts, penalty: plan.penalty, bias: plan.examples.features() as u32 }
+        Self { share, parts, keys: [0; 2] }
     }
 
     fn iterate(&mut self, node: &mut Node<'_, Self>, argument: &[u8]) -> Result<Vec<u8>, Error> {
-        let [t, block, moving, threshold, measure] = unpack(argument)[..] else {
-            return Err(Error::program("expected five numbers"));
-        };
-        let loss = if measure == 1.0 { self.share.loss() } else { 0.0 };
-        if measure == 1.0 {
-            node.report(&[loss]);
-        }
+        let [t, block, moving, measure, all] = unpack_some(argument).map_err(Error::program)?;
+        let loss = (measure == 1.0).then(|| self.share.loss());
+        loss.iter().for_each(|&loss| node.report(&[loss]));
         let (stamp, block) = (t as u64, block as usize);
         let Part { features, known } = &self.parts[block];
-        let filter = Penalty { l1: threshold, ..self.penalty };
-        let idle = |place: usize| {
-            let [weight, slope] = known[place];
-            weight == 0.0 && features[place] != self.bias && filter.violation(0.0, f64::from(slope)) == 0.0
-        };
-        let places: Vec<usize> = (0..features.len()).filter(|&place| !idle(place)).collect();
-        let skipped = features.len() - places.len();
+        let active = |&place: &usize| all == 1.0 || known[place].to_bits() != IDLE.to_bits();
+        let places: Vec<usize> = (0..features.len()).filter(active).collect();
         let active: Vec<u32> = places.iter().map(|&place| features[place]).collect();
+        self.keys = [self.keys[0] + active.len() as u64, self.keys[1] + (features.len() - active.len()) as u64];
         let numbers = self.share.slopes(&active, moving).into_iter();
         let numbers: Vec<f32> = numbers.flat_map(|sum| [sum.slope as f32, sum.bound as f32]).collect();
         node.work(self.share.entries(&active) as u64)?;
         let keys: Vec<u64> = active.iter().copied().map(u64::from).collect();
         let push = Task::push(WEIGHTS, keys.clone(), Values::dense(PUSHED as u32, numbers));
         node.issue(push.keep(stamp))?;
-        let pushed = keys.len();
         let pull = Task::pull(WEIGHTS, keys).after_stamp(Group::Scheduler, stamp);
         node.issue_then(pull, move |worker: &mut Self, node, reply| {
             let Some(Values::Dense { numbers, .. }) = reply.values else { return Ok(()) };
+            let Part { features, known } = &mut worker.parts[block];
             let mut changes = Vec::new();
-            for (&place, row) in places.iter().zip(numbers.chunks_exact(2)) {
-                let (feature, known) = (worker.parts[block].features[place], &mut worker.parts[block].known[place]);
-                changes.push((feature, f64::from(row[0]) - f64::from(known[0])));
-                *known = [row[0], row[1]];
+            for (&place, &weight) in places.iter().zip(numbers.iter()) {
+                let before = f64::from(std::mem::replace(&mut known[place], weight));
+                changes.push((features[place], f64::from(weight) - before));
             }
             changes.retain(|(_, change)| *change != 0.0);
             worker.share.change(&changes);
             let changed: Vec<u32> = changes.into_iter().map(|(feature, _)| feature).collect();
             node.work(worker.share.entries(&changed) as u64)
         })?;
-        Ok(pack(&[loss, pushed as f64, skipped as f64]))
+        Ok(pack(loss.as_slice()))
     }
 
-    fn loss(&mut self, node: &mut Node<'_, Self>, _: &[u8]) -> Result<Vec<u8>, Error> {
+    /// What there is to say at the end: the loss, and how many keys were pushed and filtered.
+    fn end(&mut self, node: &mut Node<'_, Self>, _: &[u8]) -> Result<Vec<u8>, Error> {
         let loss = self.share.loss();
         node.report(&[loss]);
-        Ok(pack(&[loss]))
+        Ok(pack(&[loss, self.keys[0] as f64, self.keys[1] as f64]))
     }
-}
-
-/// What the nodes returned, summed in their order.
-fn sums(reply: &Reply) -> [f64; 4] {
-    let mut sums = [0.0; 4];
-    for (_, part) in &reply.returned {
-        sums.iter_mut().zip(unpack(part)).for_each(|(sum, number)| *sum += number);
-    }
-    sums
-}
-
-fn pack(numbers: &[f64]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
-}
-
-fn unpack(bytes: &[u8]) -> Vec<f64> {
-    bytes.as_chunks().0.iter().map(|&number| f64::from_le_bytes(number)).collect()
 }

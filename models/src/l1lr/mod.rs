@@ -10,6 +10,7 @@ pub mod distributed;
 mod kernel;
 pub mod model;
 mod newton;
+pub mod owlqn;
 pub mod path;
 pub mod prox;
 pub mod reference;

@@ -7,10 +7,14 @@
 //! chosen after a few trials, and how much a delay gains depends on them: with them workers wait somewhat more than half of
 //! the time under sequential iterations, as those of the paper's System B must have, which became twice as fast by that.
 
+mod convergence;
 mod delay;
+mod filters;
 mod working_set;
 
+pub(super) use convergence::convergence;
 pub(super) use delay::{delay, waiting};
+pub(super) use filters::filters;
 pub(super) use working_set::working_set;
 
 use super::{Panel, ReproduceError, Scale, Series};
@@ -82,7 +86,17 @@ impl Bench {
         Self { examples, workers, seed: scale.seed }
     }
 
-    fn run(&self, delay: u64, passes: u32) -> Result<Trained, ReproduceError> {
+    /// What was chosen, for people.
+    fn chosen(&self) -> String {
+        let (examples, features) = (self.examples.len(), self.examples.features());
+        format!("{} workers, with {BLOCKS} blocks of {features} features in {examples} examples,", self.workers)
+    }
+
+    fn penalty(&self) -> Penalty {
+        Penalty { l1: 2.0 / self.examples.len() as f64, l2: 0.0, non_negative: false }
+    }
+
+    fn cluster(&self) -> sim::Config {
         let mut cluster = sim::Config::new(self.workers);
         cluster.seed = self.seed;
         cluster.servers = sim::Servers::Apart(SERVERS);
@@ -91,15 +105,21 @@ impl Bench {
         let slow = (f64::from(self.workers) * SLOW.0).ceil() as u32;
         cluster.faults.stragglers = (0..slow).map(|node| sim::Straggler { node, factor: SLOW.1 }).collect();
         cluster.faults.pauses = PAUSES;
+        cluster
+    }
+
+    /// Without the KKT filter, so that all iterations take about as long.
+    fn run(&self, delay: u64, passes: u32) -> Result<Trained, ReproduceError> {
         let config = Config {
-            penalty: Penalty { l1: 2.0 / self.examples.len() as f64, l2: 0.0, non_negative: false },
+            penalty: self.penalty(),
             bias: true,
             blocks: Some(BLOCKS),
             delay: Delay::Bounded(delay),
+            kkt: false,
             stopping: Stopping { tolerance: 1e-12, violation: 1e-12, passes },
             seed: self.seed,
         };
-        Ok(train(&self.examples, &config, &Deployment::Sim(cluster), |_| {})?)
+        Ok(train(&self.examples, &config, &Deployment::Sim(self.cluster()), |_| {})?)
     }
 }
 

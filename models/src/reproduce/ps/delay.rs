@@ -52,9 +52,9 @@ pub(in crate::reproduce) fn delay(scale: &Scale) -> Result<Findings, ReproduceEr
         })
         .collect();
     let found = format!(
-        "{} workers reach the objective that sequential iterations have after {TARGET_PASS} passes in {}: \
+        "{} reach the objective that sequential iterations have after {TARGET_PASS} passes in {}: \
          delay {best} is {gain_most:.2} times as fast.",
-        bench.workers,
+        bench.chosen(),
         list.join(", ")
     );
     let reached: Vec<(f64, f64)> =
@@ -91,9 +91,9 @@ pub(in crate::reproduce) fn waiting(scale: &Scale) -> Result<Findings, Reproduce
     }
     let (first, least) = (waiting[0].1, waiting.iter().map(|(_, wait)| *wait).fold(f64::INFINITY, f64::min));
     let found = format!(
-        "In {} passes {} workers wait {}; the seconds of waiting fall to {:.0} % of the sequential ones.",
+        "In {} passes {} wait {}; the seconds of waiting fall to {:.0} % of the sequential ones.",
         PASSES / 2,
-        bench.workers,
+        bench.chosen(),
         list.join(", "),
         100.0 * least / first
     );
