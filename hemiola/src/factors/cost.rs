@@ -246,7 +246,8 @@ mod tests {
             rows,
             columns,
             nonzeros: [None, None],
-            machine: Machine { bytes_per_second: 1.25e9, products_per_second: 1e11 },
+            // Those of the paper: 64 cores, and 10 Gbit/s.
+            machine: Machine { bytes_per_second: 1.25e9, products_per_second: 1e12 },
         }
     }
 
@@ -290,7 +291,7 @@ mod tests {
         assert_eq!(
             Sync::Auto.choose(&cost(10, 784)).to_string(),
             "the matrix is exchanged: an iteration sends 754.6 kB and takes 51.1 µs at 1.2 GB/s, and with factors it would \
-             send 41.9 MB and take 2.9 ms"
+             send 41.9 MB and take 2.8 ms"
         );
         let sentence = Sync::Auto.choose(&cost(325_000, 20_000)).to_string();
         assert!(sentence.starts_with("factors are exchanged: an iteration sends 18.2 GB and takes "), "{sentence}");
