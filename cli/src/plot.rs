@@ -192,6 +192,9 @@ where
     let (low, high) = bounds(points().map(|point| point.1));
     let margin = ((high - low) * 0.08).max(high.abs() * 1e-3).max(1e-9);
     let right = if right > left { right } else { left + 1.0 };
+    // Curves begin and end at the frame; points stay clear of it.
+    let beside = if joined { 0.0 } else { (right - left) * 0.05 };
+    let (left, right) = (left - beside, right + beside);
     let mut chart = frame(area, scale, names, (left, right), (low - margin, high + margin))?;
     for (curve, colour) in curves.iter().zip(COLOURS.iter().cycle()) {
         let style = colour.stroke_width((2.0 * scale) as u32);
@@ -211,7 +214,7 @@ where
     }
     chart
         .configure_series_labels()
-        .position(emptiest_place(curves, (left, right), (low, high)))
+        .position(emptiest_place(curves, joined, (left, right), (low, high)))
         .margin((10.0 * scale) as u32)
         .legend_area_size((24.0 * scale) as u32)
         .background_style(WHITE.mix(0.9))
@@ -222,7 +225,12 @@ where
 }
 
 /// The place at the border that the fewest points of the curves lie in, for the legend.
-fn emptiest_place(curves: &[Curve], (left, right): (f64, f64), (low, high): (f64, f64)) -> SeriesLabelPosition {
+fn emptiest_place(
+    curves: &[Curve],
+    joined: bool,
+    (left, right): (f64, f64),
+    (low, high): (f64, f64),
+) -> SeriesLabelPosition {
     const BETWEEN: usize = 20;
     let places = [
         (SeriesLabelPosition::UpperRight, 1.0, 1.0),
@@ -243,7 +251,11 @@ fn emptiest_place(curves: &[Curve], (left, right): (f64, f64), (low, high): (f64
             let steps = (0..=BETWEEN).map(|step| step as f64 / BETWEEN as f64);
             steps.map(|step| inside((part(step), height(step)))).sum::<usize>()
         };
-        curves.iter().flat_map(|curve| curve.points.windows(2)).map(between).sum::<usize>()
+        if joined {
+            curves.iter().flat_map(|curve| curve.points.windows(2)).map(between).sum::<usize>()
+        } else {
+            curves.iter().flat_map(|curve| &curve.points).map(|point| inside(*point)).sum()
+        }
     };
     let emptiest = places.into_iter().min_by_key(|(_, across, up)| crowd(*across, *up));
     emptiest.map_or(SeriesLabelPosition::UpperRight, |(place, ..)| place)

@@ -24,7 +24,7 @@ fn every_figure_has_its_curves() {
     let (curves, _) = made("bosen-adarevision", &TINY);
     assert_eq!(curves.len(), 2, "one node and several");
     for (name, curves) in [
-        ("splash-toy", &[6, 6, 7][..]),
+        ("splash-toy", &[6, 6, 6][..]),
         ("splash-rate", &[3]),
         ("ps-delay", &[2, 6]),
         ("ps-waiting", &[2]),

@@ -67,7 +67,6 @@ pub struct DataSet<'a, E, L> {
 }
 
 /// What a pass changes.
-#[derive(Clone)]
 struct State<L> {
     shared: Shared,
     /// What belongs to each element of the part.
@@ -81,7 +80,7 @@ struct Course<L> {
     blocks: usize,
     /// How many blocks each worker has left.
     left: Vec<usize>,
-    began: State<L>,
+    began: (Shared, Vec<Local<L>>),
 }
 
 impl<L> Course<L> {
@@ -240,12 +239,13 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
         }
         let blocks = self.options.synchronisations as usize;
         let left = vec![blocks; self.worker.workers() as usize];
-        let mut course = Course { order, blocks, left, began: self.state.clone() };
+        let mut course = Course { order, blocks, left, began: (self.state.shared.clone(), self.state.locals.clone()) };
         let passed = self.rounds(&mut course, &mut process, loss);
         match &passed {
             Ok(_) => self.state.delayed.commit(),
             Err(_) => {
-                self.state = course.began;
+                (self.state.shared, self.state.locals) = course.began;
+                self.state.delayed.discard();
                 self.failed = true;
             }
         }
@@ -276,7 +276,7 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
             let m = members.len() as u32;
             let active = members.contains(&me.0);
             if active {
-                self.process(course.next(me.index(), blocks), m, process, &course.began)?;
+                self.process(course.next(me.index(), blocks), m, process, &course.began.1)?;
             }
             members.iter().for_each(|&worker| course.left[worker as usize] -= blocks);
             self.synchronise(m, active)?;
@@ -313,7 +313,7 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
         let (train, test) = course.next_two(me as usize);
         let mark = self.state.delayed.mark();
         // A weight that the algorithm does not stand is no failure where a smaller one can be chosen.
-        let broke = match self.process(train, sizes[mine], process, &course.began) {
+        let broke = match self.process(train, sizes[mine], process, &course.began.1) {
             Err(Error::Splash(SplashError::NotFinite { .. } | SplashError::NotFiniteOnce { .. })) if mine > 0 => true,
             processed => processed.map(|()| false)?,
         };
@@ -339,7 +339,7 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
             self.state.shared.revert();
             self.state.delayed.forget_since(mark, train.iter().map(|&at| at as usize));
             for &at in train {
-                self.state.locals[at as usize].clone_from(&course.began.locals[at as usize]);
+                self.state.locals[at as usize].clone_from(&course.began.1[at as usize]);
             }
         }
         course.left[(end(best) - sizes[best]) as usize..end(best) as usize].iter_mut().for_each(|left| *left -= 1);
@@ -357,7 +357,7 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
     }
 
     /// Processes elements of the part, as one of `m` workers.
-    fn process<P>(&mut self, positions: &[u32], m: u32, process: &mut P, began: &State<L>) -> Result<(), Error>
+    fn process<P>(&mut self, positions: &[u32], m: u32, process: &mut P, began: &[Local<L>]) -> Result<(), Error>
     where
         P: FnMut(&E, f64, &mut Shared, &mut Local<L>),
     {
@@ -414,14 +414,14 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
         positions: &[u32],
         m: u32,
         process: &mut P,
-        began: &State<L>,
+        began: &[Local<L>],
     ) -> SplashError
     where
         P: FnMut(&E, f64, &mut Shared, &mut Local<L>),
     {
         self.state.shared.revert();
         let restore = |state: &mut State<L>, positions: &[u32]| {
-            positions.iter().for_each(|&at| state.locals[at as usize].clone_from(&began.locals[at as usize]));
+            positions.iter().for_each(|&at| state.locals[at as usize].clone_from(&began[at as usize]));
         };
         restore(&mut self.state, positions);
         for step in positions.chunks(SEARCH_STEP) {

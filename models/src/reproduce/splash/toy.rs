@@ -133,7 +133,7 @@ pub(in crate::reproduce) fn toy(scale: &Scale) -> Result<Findings, ReproduceErro
     let (summed, repeated) = (mean(|draw| draw.summed.combined), mean(|draw| draw.repeated.combined));
     let percent = |g: f64| 100.0 * (g / b - 1.0);
     let found = format!(
-        "Distances from the minimizer (a), means of {} draws: (b) one thread {b:.3}; (d) averaging {d:.3}; (e) accumulation {e:.1}; (g) {repeated:.3} with the update repeated as often as the weight says, {:+.0} % of (b), and {summed:.3} with formula (10), {:+.0} %.",
+        "Distances from the minimizer (a), means of {} draws: (b) one thread {b:.3}; (d) averaging {d:.3}; (e) accumulation {e:.1}; (g) {repeated:.3} with the update repeated as often as the weight says, {:+.0} % against (b), and {summed:.3} with formula (10), {:+.0} %.",
         draws.len(),
         percent(repeated),
         percent(summed)
@@ -160,7 +160,7 @@ pub(in crate::reproduce) fn toy(scale: &Scale) -> Result<Findings, ReproduceErro
             ]
         };
         let mut all = near(&first.repeated);
-        all.push(series("(e) accumulation", &[first.accumulated]));
+        all[0] = series("(e) accumulation", &[first.accumulated]);
         let titles = ["update repeated as the weight says", "update by formula (10)", "with accumulation"];
         let drawn = [near(&first.repeated), near(&first.summed), all];
         titles.into_iter().zip(drawn).map(|(title, series)| panel(title, series)).collect()
