@@ -128,7 +128,9 @@ pub fn train(
             cost += met.0;
             count += met.1;
         }
-        if !cost.is_finite() {
+        // Distances beyond all numbers find no pairs, and so cost nothing.
+        let length: f32 = learner.projection.iter().map(|number| number * number).sum();
+        if !cost.is_finite() || !length.is_finite() {
             return Err(TrainError::Diverged { epoch: epoch + 1, rate: config.step.at_epoch(epoch) });
         }
         seconds += began.elapsed().as_secs_f64();
@@ -313,7 +315,7 @@ mod tests {
         let mut draw = || rand_core::Rng::next_u32(&mut random) as f32 / u32::MAX as f32 - 0.5;
         for at in 0..count {
             let label = at % 2;
-            examples.push(label as u32, (0..).zip([10.0 * draw(), label as f32 + 0.8 * draw(), 9.0 * draw(), draw()]));
+            examples.push(label as u32, (0..).zip([30.0 * draw(), label as f32 + 0.8 * draw(), 27.0 * draw(), draw()]));
         }
         examples
     }
@@ -326,30 +328,30 @@ mod tests {
     #[test]
     fn neighbours_tell_classes_better_than_with_principal_components() {
         let (train_set, test) = (examples(600, 1), examples(200, 2));
-        let config = Config { dimension: 1, batch: Some(200), epochs: 30, ..Config::default() };
+        let config = Config { dimension: 3, batch: Some(200), epochs: 30, ..Config::default() };
         let trained = train(&config, &train_set, None, Some(&test), 1, |_| ()).expect("trained");
         let (learnt, principal) =
-            (accuracy(&trained.projection, 1, &train_set, &test), accuracy(&trained.principal, 1, &train_set, &test));
-        assert!(learnt > 0.95 && principal < 0.7, "{learnt} and {principal}");
+            (accuracy(&trained.projection, 3, &train_set, &test), accuracy(&trained.principal, 3, &train_set, &test));
+        assert!(learnt > 0.95 && principal < 0.8, "{learnt} and {principal}");
         let again = train(&config, &train_set, None, None, 3, |_| ()).expect("trained");
         assert_eq!(again, trained, "the number of threads makes no difference");
     }
 
     #[test]
     fn pairs_are_enough() {
-        let (train_set, test) = (examples(300, 1), examples(200, 2));
+        let (train_set, test) = (examples(600, 1), examples(200, 2));
         let pair = |at: u32| {
-            let (one, other) = (at % 300, (at * 7 + at / 300) % 300);
+            let (one, other) = (at % 600, (at * 7 + at / 600) % 600);
             Pair { one, other, similar: one % 2 == other % 2 }
         };
-        let pairs: Vec<Pair> = (0..2000).map(pair).collect();
-        let config = Config { dimension: 1, epochs: 40, weight: 2.0, batch: Some(100), ..Config::default() };
+        let pairs: Vec<Pair> = (0..3000).map(pair).collect();
+        let config = Config { dimension: 3, epochs: 40, weight: 2.0, batch: Some(100), ..Config::default() };
         let mut costs = Vec::new();
         let trained = train(&config, &train_set, Some(&pairs), None, 2, |progress| costs.push(progress.objective));
         let trained = trained.expect("trained");
         assert!(costs[39] < costs[0], "{costs:?}");
-        let learnt = accuracy(&trained.projection, 1, &train_set, &test);
-        assert!(learnt > 0.95, "{learnt}");
+        let learnt = accuracy(&trained.projection, 3, &train_set, &test);
+        assert!(learnt > 0.85, "{learnt}");
     }
 
     #[test]

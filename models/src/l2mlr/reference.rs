@@ -57,14 +57,19 @@ pub(super) fn dual(duals: &[Vec<f64>], examples: &[Plain], lambda: f64) -> (f64,
     (entropy / count - 0.5 * lambda * squares, weights)
 }
 
-/// Dual coordinate ascent, one example after the other: the dual objective and the weights after so many epochs.
+/// Dual coordinate ascent, one example after the other: the dual objective and the weights after so many epochs. The
+/// number of examples has no factor of 7 or more.
 pub(super) fn ascend(examples: &[Plain], classes: usize, lambda: f64, epochs: usize) -> (f64, Vec<Vec<f64>>) {
     let label = |example: &Plain| (0..classes).map(|class| f64::from(u8::from(class == example.label))).collect();
     let mut duals: Vec<Vec<f64>> = examples.iter().map(label).collect();
     let (_, mut weights) = dual(&duals, examples, lambda);
     let scale = 1.0 / (lambda * examples.len() as f64);
-    for _ in 0..epochs {
-        for (example, dual) in examples.iter().zip(&mut duals) {
+    for epoch in 0..epochs {
+        // Another order each time: always the same one would take many more epochs.
+        let stride = [1, 7, 11, 13, 17, 19, 23, 29][epoch % 8];
+        for at in 0..examples.len() {
+            let at = (at * stride + epoch) % examples.len();
+            let (example, dual) = (&examples[at], &mut duals[at]);
             let q = scale * example.features.iter().map(|x| x * x).sum::<f64>();
             let after = step(&scores(&weights, example), dual, q);
             for (row, x) in weights.iter_mut().zip(&example.features) {
