@@ -6,7 +6,7 @@
 //! block itself does is never missed, so only what others do asks for a shorter step, as [`Share`] says.
 //!
 //! **KKT filter.** A weight of zero whose slope over all examples was below `λ − δ` will stay zero, so the servers mark
-//! it: it travels as [`IDLE`], and from then on nobody computes, pushes or pulls it. `δ` is a part of `λ`, as in the
+//! it: it travels as a negative zero, and from then on nobody computes, pushes or pulls it. `δ` is a part of `λ`, as in the
 //! paper. An end is believed only of a pass that takes no notice of the marks, in which each is set or taken away anew.
 
 use std::sync::Arc;
