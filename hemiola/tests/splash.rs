@@ -269,16 +269,17 @@ fn multiplying_an_array_agrees_with_multiplying_its_numbers_after_a_million_oper
     }
 }
 
-/// The failure of a pass over 100 elements, the second if their weights are all right, and what the first worker's variables and elements hold then.
+/// The failure of a pass over 100 elements, the second if their weights are all right, and what each worker's variables and
+/// elements hold before and after it, for the workers that come to it.
 fn failing(
     deployment: &Deployment,
     second: impl Fn(usize, &mut Shared, &mut Local<u32>) + Sync,
     weight: Option<OfElement<'_, usize, f64>>,
-) -> (String, Vec<u8>, Vec<u8>) {
+) -> (String, Vec<(Vec<u8>, Vec<u8>)>) {
     let (shared, Handles { t, w, .. }) = declare();
     let all: Vec<usize> = (0..100).collect();
     let elements = Elements { weight, ..Elements::from(&all) };
-    let states = Mutex::new((Vec::new(), Vec::new()));
+    let states = Mutex::new(Vec::new());
     let options = Options { synchronisations: 5, ..Options::default() };
     let failed = splash::run(deployment, &options, &shared, elements, |set: &mut DataSet<usize, u32>| {
         if weight.is_none() {
@@ -301,13 +302,10 @@ fn failing(
         let error = failed.expect_err("the pass fails");
         let again = set.run(|_, _, _, _| {}).expect_err("it does not go on");
         assert_eq!(again.to_string(), SplashError::Failed.to_string());
-        if set.worker().0 == 0 {
-            *states.lock().expect("nobody panics with it") = (before, state(set));
-        }
+        states.lock().expect("nobody panics with it").push((before, state(set)));
         Err(error)
     });
-    let (before, after) = states.into_inner().expect("nobody panics with it");
-    (failed.expect_err("it fails").to_string(), before, after)
+    (failed.expect_err("it fails").to_string(), states.into_inner().expect("nobody panics with it"))
 }
 
 #[test]
@@ -315,9 +313,10 @@ fn a_pass_that_fails_names_the_element_and_is_not_applied() {
     let w = declare().1.w;
     let applied = "; nothing of this pass is applied";
     for deployment in [Deployment::threads(3), Deployment::sim(3), Deployment::threads(1)] {
-        let check = |(sentence, before, after): (String, Vec<u8>, Vec<u8>), expected: &str| {
+        let check = |(sentence, states): (String, Vec<(Vec<u8>, Vec<u8>)>), expected: &str| {
             assert_eq!(sentence, format!("{expected}{applied}"));
-            assert!(!before.is_empty() && before == after, "{expected}: something was applied");
+            assert!(states.iter().all(|(before, after)| before == after), "{expected}: something was applied");
+            assert!(!states.is_empty(), "the worker whose element it is has come to it");
         };
         let panics = |i: usize, _: &mut Shared, _: &mut Local<u32>| assert!(i != 61, "the element is odd");
         check(failing(&deployment, panics, None), "process panicked at element 61: the element is odd");
