@@ -70,6 +70,22 @@ impl Options {
         Ok(precision)
     }
 
+    /// The staleness of minibatches that are synchronised one by one, by what is called `sync`.
+    ///
+    /// # Errors
+    /// If an option has no effect there.
+    pub(crate) fn of_minibatches(&self, sync: &str) -> anyhow::Result<u32> {
+        let given = [
+            ("--consistency", self.consistency.is_some(), "give --staleness, which is 0 for bsp"),
+            ("--value-bound", self.value_bound.is_some(), "give --staleness"),
+            ("--wire", self.wire.is_some(), "numbers travel as they are"),
+        ];
+        match given.iter().find(|(_, given, _)| *given) {
+            Some((option, _, why)) => Err(usage(format!("{option} has no effect with --sync {sync}: {why}"))),
+            None => Ok(self.staleness.unwrap_or(0)),
+        }
+    }
+
     /// What the options say together.
     ///
     /// # Errors

@@ -70,6 +70,30 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Which options were given that have no effect on peers, and why: they are one worker in every process, send nothing
+    /// early, and may need no servers.
+    pub(crate) fn of_no_effect_on_peers(&self, servers: bool) -> [(&'static str, bool, &'static str); 4] {
+        let Machines { workers, processes, servers: some, .. } = &self.machines;
+        [
+            ("--workers", workers.is_some() && processes.is_some(), "every process is one worker"),
+            ("--servers", some.is_some() && !servers, "workers send to one another"),
+            ("--bandwidth", self.bandwidth.is_some(), "nothing is sent early"),
+            ("--priority", self.priority.is_some(), "nothing is sent early"),
+        ]
+    }
+
+    /// Where peers are.
+    ///
+    /// # Errors
+    /// If a filter makes no difference there.
+    pub(crate) fn peers(&self) -> anyhow::Result<Meaning> {
+        filters::check_without_kkt(self.machines.filters.as_ref())?;
+        let workers = if self.machines.processes.is_some() { Some(1) } else { self.machines.workers };
+        Machines { workers, ..self.machines.clone() }.meaning(None)
+    }
+}
+
 /// How many threads there are, where one process does everything.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Where it runs")]

@@ -4,10 +4,11 @@ use crate::failure::usage;
 use crate::plot::{self, Panel};
 use crate::progress::{Observed, Progress, Work, say, span};
 use crate::report::{self, Report};
-use crate::train::{l1lr, lda, mf};
+use crate::train::{l1lr, lda, mf, mlr};
 use crate::{budget, calibrate, filters, numbers, outputs};
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use hemiola::factors::cost::{Machine, Sync};
 use hemiola::sim::{self, Hazard, Servers, Straggler};
 use hemiola::{Deployment, Outcome};
 use hemiola_models::l1lr::distributed;
@@ -24,6 +25,7 @@ Examples:
   hemiola simulate mf ratings.csv --nodes 8 --straggler 3:2.5 --epochs 5 --plot cluster.svg
   hemiola simulate lda docword.nips.txt.gz --nodes 16 --topics 100 --epochs 20
   hemiola simulate l1lr clicks.svm --nodes 100 --lambda 1e-4 --delay 8 --straggler 3:2.5
+  hemiola simulate mlr wiki.libsvm --nodes 12 --workers 1 --bandwidth 10gbit --sync factors --fanout 4 --rate 0.5
 
 Workers run for real; only the network and the passing of time are simulated. One seed gives one outcome.";
 
@@ -45,6 +47,9 @@ enum Model {
     /// Say what telling two classes apart by few features would do on a cluster
     #[command(after_help = EXAMPLES)]
     L1lr(Box<Simulation<l1lr::Problem>>),
+    /// Say what learning to tell classes apart would do on a cluster
+    #[command(after_help = EXAMPLES)]
+    Mlr(Box<Simulation<mlr::Problem>>),
 }
 
 #[derive(Args)]
@@ -108,7 +113,8 @@ struct Cluster {
     /// How often a worker stands still and for how long, such as 0.5:20ms for every other second
     #[arg(long, value_name = "PER_SECOND:TIME", value_parser = numbers::hazard)]
     pauses: Option<(f64, f64)>,
-    /// How long a worker takes for a rating, a word or a feature of an example, such as 20ns [default: measured on this machine]
+    /// How long a worker takes for a rating, a word, an example of mlr, a product of two numbers of mlr with --sync
+    /// factors, or a feature of an example of l1lr, such as 20ns [default: measured on this machine]
     #[arg(long, value_name = "TIME", value_parser = numbers::time)]
     time_per_unit: Option<f64>,
 }
@@ -141,11 +147,32 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// Checks that every node can be one peer.
+    fn check_peers(&self, sync: &mlr::sync::Options) -> Result<()> {
+        if self.workers != 1 {
+            return Err(usage("with --sync factors or auto every node is one worker; give --workers 1"));
+        }
+        sync.refuse(&[
+            ("--budget", self.budget.is_some(), "nothing is sent early"),
+            ("--priority", self.priority.is_some(), "nothing is sent early"),
+            ("--servers", self.servers.is_some() && !sync.may_be_matrix(), "workers send to one another"),
+        ])?;
+        if self.time_per_unit.is_some() && sync.may_be_matrix() {
+            return Err(usage(
+                "--time-per-unit is of a unit that --sync auto has not chosen yet; give factors or matrix",
+            ));
+        }
+        Ok(())
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.model {
         Model::Mf(simulation) => simulate_mf(simulation),
         Model::Lda(simulation) => simulate_lda(simulation),
         Model::L1lr(simulation) => simulate_l1lr(simulation),
+        Model::Mlr(simulation) => simulate_mlr(simulation),
     }
 }
 
@@ -159,7 +186,8 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
     let simulated = cluster.config(config.seed, || calibrate::seconds_per_rating(config.rank))?;
     let (ratings, train, shape) = problem.read()?.into_ratings();
     let work = mf::work(&config, train);
-    let course = Course { cluster, outputs, simulated, description: problem.description(&config), work };
+    let course =
+        Course { cluster, outputs, simulated, description: problem.description(&config), work, unit: "rating" };
     let (trained, report) = course.observe(|deployment, observe| {
         let data = Arranged::new(ratings, train, shape, workers, &config)?;
         Ok(hemiola_models::mf::train::train(&config, deployment, data, observe)?)
@@ -176,7 +204,7 @@ fn simulate_lda(simulation: &Simulation<lda::Problem>) -> Result<()> {
     let corpus = problem.read()?.corpus;
     let simulated = cluster.config(config.seed, || calibrate::seconds_per_word(&config, &corpus))?;
     let work = Work { units: ("words", corpus.tokens()), epochs: config.epochs, may_stop_early: false };
-    let course = Course { cluster, outputs, simulated, description: problem.description(&config), work };
+    let course = Course { cluster, outputs, simulated, description: problem.description(&config), work, unit: "word" };
     let (trained, report) = course
         .observe(|deployment, observe| Ok(hemiola_models::lda::train::train(&config, deployment, &corpus, observe)?))?;
     let panel = lda::likelihood_panel(&trained.epochs, "virtual seconds", |epoch| epoch.seconds);
@@ -199,7 +227,7 @@ fn simulate_l1lr(simulation: &Simulation<l1lr::Problem>) -> Result<()> {
     let simulated = cluster.config(config.seed, || Ok(calibrate::seconds_per_entry(examples)))?;
     let work = Work { units: ("values", examples.entries()), epochs: config.stopping.passes, may_stop_early: true };
     let description = problem.description(&l1lr::Way::Tasks(config.clone()));
-    let course = Course { cluster, outputs, simulated, description, work };
+    let course = Course { cluster, outputs, simulated, description, work, unit: "value" };
     let (trained, report) =
         course.observe(|deployment, observe| Ok(distributed::train(examples, &config, deployment, observe)?))?;
     if let Some(test) = data.judge(|| L1lrModel::new(examples, &trained.fit, Value::Null, Value::Null))? {
@@ -209,6 +237,38 @@ fn simulate_l1lr(simulation: &Simulation<l1lr::Problem>) -> Result<()> {
     course.end(report, &trained.outcome, trained.progress.last(), ("Simulated logistic regression", panel))
 }
 
+fn simulate_mlr(simulation: &Simulation<mlr::Problem>) -> Result<()> {
+    let Simulation { problem, cluster, outputs } = simulation;
+    filters::check_without_kkt(cluster.filters.as_ref())?;
+    if problem.sync().by_minibatch() {
+        cluster.check_peers(problem.sync())?;
+    }
+    outputs.check(&problem.inputs()?)?;
+    let mut way = problem.way(&Deployment::sim(cluster.nodes))?;
+    let (examples, test) = problem.read()?;
+    let mut simulated = cluster.config(way.seed(), || calibrate::seconds_per_example(&way, &examples))?;
+    if let mlr::Way::Cheaper(config) = way {
+        let products_per_second = 1.0 / simulated.seconds_per_unit;
+        let machine = Machine { bytes_per_second: cluster.bandwidth, products_per_second };
+        let choice = mlr::sync::choose(&config, &Deployment::Sim(simulated.clone()), &examples, machine);
+        if !outputs.quiet {
+            say(&choice.to_string());
+        }
+        way = mlr::Way::Factors(config);
+        if choice.sync == Sync::Matrix {
+            way = mlr::Way::Minibatches(config);
+            simulated.seconds_per_unit = calibrate::seconds_per_example(&way, &examples)?;
+        }
+    }
+    let (work, description) = (way.work(&examples), problem.description(&way)?);
+    let unit = if matches!(way, mlr::Way::Factors(_)) { "product" } else { "example" };
+    let course = Course { cluster, outputs, simulated, description, work, unit };
+    let (trained, report) =
+        course.observe(|deployment, observe| way.train(deployment, None, (&examples, test.as_ref()), observe))?;
+    let panel = mlr::loss_panel(&trained.epochs, "virtual seconds", |epoch| epoch.seconds);
+    course.end(report, &trained.outcome, trained.epochs.last(), ("Simulated softmax regression", panel))
+}
+
 /// A simulation of any model: how it is shown, reported, drawn and told of.
 struct Course<'a> {
     cluster: &'a Cluster,
@@ -216,6 +276,8 @@ struct Course<'a> {
     simulated: sim::Config,
     description: Value,
     work: Work,
+    /// What a unit of work is, for people.
+    unit: &'static str,
 }
 
 impl Course<'_> {
@@ -237,8 +299,7 @@ impl Course<'_> {
         if !outputs.quiet {
             let (nodes, workers) = (cluster.nodes, cluster.workers);
             let nanoseconds = simulated.seconds_per_unit * 1e9;
-            let unit = self.work.units.0.trim_end_matches('s');
-            say(&format!("simulating {nodes} nodes of {workers} workers, {nanoseconds:.1} ns a {unit}"));
+            say(&format!("simulating {nodes} nodes of {workers} workers, {nanoseconds:.1} ns per {}", self.unit));
         }
         let mut progress = Progress::new(outputs.quiet, &self.work);
         let mut unwritten = None;

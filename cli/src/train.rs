@@ -8,7 +8,7 @@ mod l2mlr;
 mod labelled;
 pub(crate) mod lda;
 pub(crate) mod mf;
-mod mlr;
+pub(crate) mod mlr;
 mod rica;
 mod saving;
 mod sc;

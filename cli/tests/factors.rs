@@ -30,6 +30,50 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
+fn a_regression_by_factors_is_the_same_on_threads_and_in_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();
+    let options = "--sync factors --batch 10 --epochs 6 --rate 1";
+    hemiola(folder.path(), &format!("train mlr f.csv {options} --workers 3 --out t.model"));
+    let said =
+        hemiola(folder.path(), &format!("train mlr f.csv {options} --processes 3 --out p.model --report r.jsonl"));
+    assert!(said.contains("% right"), "{said}");
+    let predict = |model: &str| hemiola(folder.path(), &format!("predict {model} f.csv --probabilities"));
+    assert_eq!(predict("t.model"), predict("p.model"));
+    let judged = json(&hemiola(folder.path(), "eval p.model f.csv --json"));
+    assert!(judged["accuracy"].as_f64().unwrap() > 0.7, "{judged}");
+    let report = std::fs::read_to_string(folder.path().join("r.jsonl")).unwrap();
+    let (first, last) = (json(report.lines().next().unwrap()), json(report.lines().last().unwrap()));
+    assert!(first["config"]["sync"] == "factors" && first["deployment"]["processes"] == 3, "{first}");
+    assert!(last["bytes_sent"].as_u64().unwrap() > 0, "{last}");
+    hemiola(folder.path(), &format!("train mlr f.csv {options} --processes 3 --fanout 1 --staleness 2 --filters zstd"));
+}
+
+#[test]
+fn what_is_exchanged_is_chosen_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();
+    let run = |arguments: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hemiola"));
+        let output = command.current_dir(folder.path()).args(arguments.split(' ')).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "hemiola {arguments}: {said}");
+        said
+    };
+    // A matrix of four by eight is shorter than fifty pairs of its factors.
+    for place in ["train mlr f.csv --processes 2", "simulate mlr f.csv --nodes 3 --workers 1"] {
+        let said = run(&format!("{place} --sync auto --batch 50 --epochs 2 --rate 1"));
+        let sentences = said.lines().filter(|line| line.starts_with("the matrix is exchanged: an iteration sends "));
+        assert_eq!(sentences.count(), 1, "{said}");
+    }
+    let simulated =
+        "simulate mlr f.csv --nodes 4 --workers 1 --sync factors --fanout 2 --time-per-unit 1ns --epochs 2 --quiet";
+    assert_eq!(hemiola(folder.path(), simulated), hemiola(folder.path(), simulated));
+    assert!(hemiola(folder.path(), simulated).contains("virtual time"));
+    run("simulate mlr f.csv --nodes 2 --epochs 1 --plot p.svg");
+}
+
+#[test]
 fn a_regression_ends_with_the_gap_that_was_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();

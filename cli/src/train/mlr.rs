@@ -1,20 +1,25 @@
 //! `hemiola train mlr`: learns to tell classes apart.
 
+pub(crate) mod sync;
+
 use super::held_out::USUAL;
 use super::job::{Job, Outputs, quoted};
 use super::labelled::Labelled;
 use super::saving;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
-use crate::progress::{Figures, Work, span};
+use crate::progress::{Figures, Work, say, span};
 use crate::{consistency, deploy, interrupt, numbers, report};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use hemiola::checkpoint::Checkpoints;
+use hemiola::factors::cost::{Machine, Sync};
 use hemiola::{Deployment, Outcome};
 use hemiola_models::StepSize;
 use hemiola_models::examples::Examples;
+use hemiola_models::mlr::factors;
 use hemiola_models::mlr::model::MlrModel;
-use hemiola_models::mlr::train::{Arranged, Config, Epoch, Quality, train_saved};
+use hemiola_models::mlr::train::{Arranged, Config, Epoch, Quality, Trained, train_saved};
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -24,13 +29,14 @@ Examples:
   hemiola train mlr train-images-idx3-ubyte.gz --test t10k-images-idx3-ubyte.gz
   hemiola train mlr news.train.libsvm.gz --test news.test.libsvm.gz --epochs 10
   hemiola train mlr flowers.csv --label species
+  hemiola train mlr wiki.libsvm --processes 4 --sync factors --fanout 2 --rate 0.5
 
 DATA is libsvm, columns with a header or without, or MNIST's idx. Files may be
 compressed by gzip, and '-' is standard input.";
 
 /// Learn to tell classes apart, by softmax regression.
 #[derive(Args)]
-#[command(after_help = format!("{}\n\n{EXAMPLES}", consistency::MEANING))]
+#[command(after_help = format!("{}\n\n{}\n\n{EXAMPLES}", sync::MEANING, consistency::MEANING))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     problem: Problem,
@@ -50,11 +56,13 @@ pub(crate) struct Problem {
     #[command(flatten)]
     training: TrainingOptions,
     #[command(flatten)]
+    sync: sync::Options,
+    #[command(flatten)]
     consistency: consistency::Options,
-    /// Into how many clocks an epoch is cut
-    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "32", help_heading = "Consistency",
+    /// Into how many clocks an epoch is cut [default: 32]
+    #[arg(long, value_name = "N", value_parser = numbers::count, help_heading = "Consistency",
         allow_negative_numbers = true)]
-    clocks_per_epoch: u32,
+    clocks_per_epoch: Option<u32>,
 }
 
 #[derive(Args)]
@@ -64,9 +72,9 @@ struct TrainingOptions {
     #[arg(long, value_name = "WEIGHT", value_parser = numbers::not_negative, default_value = "0.0001",
         allow_negative_numbers = true)]
     l2: f32,
-    /// Examples whose gradients are averaged for one step
-    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "1", allow_negative_numbers = true)]
-    batch: u32,
+    /// Examples whose gradients are averaged for one step [default: 1, or 100 with --sync factors or auto]
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
+    batch: Option<u32>,
     /// Passes over the examples
     #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "20", allow_negative_numbers = true)]
     epochs: u32,
@@ -102,50 +110,182 @@ enum Schedule {
 /// Trains as the command line says.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { problem, deployment, saving, outputs } = arguments;
-    let place = deployment.meaning(problem.consistency.meaning()?)?;
-    let config = problem.config(&place.deployment)?;
-    let mut job = Job::new(place, outputs, &problem.examples.data[0], problem.description(&config));
-    job.checkpoints = saving.meaning(config.clocks_per_epoch)?;
+    let place = problem.place(deployment)?;
+    let mut way = problem.way(&place.deployment)?;
+    let mut job = Job::new(place, outputs, &problem.examples.data[0], problem.description(&way)?);
+    job.checkpoints = match &way {
+        Way::Tables(config) => saving.meaning(config.clocks_per_epoch)?,
+        Way::Minibatches(_) | Way::Factors(_) | Way::Cheaper(_) => {
+            let why = "it is for tables with --clocks-per-epoch";
+            problem.sync.refuse(&saving.given().map(|(option, given)| (option, given, why)))?;
+            saving.meaning(1)?
+        }
+    };
     if !deploy::is_child() {
         saving.check()?;
         job.check(&problem.examples.inputs()?)?;
         interrupt::install()?;
     }
-    let (examples, test) = problem.examples.read(problem.training.seed)?;
-    let finished = train_and_save(&job, &config, examples, test.as_ref())?;
+    let (examples, test) = problem.read()?;
+    if let Way::Cheaper(config) = way {
+        way = cheaper(&config, &mut job, &examples)?;
+    }
+    let finished = train_and_save(&job, &way, examples, test.as_ref())?;
     if !job.quiet {
         finished.tell(problem, &job.out)?;
     }
     Ok(())
 }
 
+/// Chooses by what this machine can do, says why, and tells the processes of the job.
+fn cheaper(config: &factors::Config, job: &mut Job, examples: &Examples) -> Result<Way> {
+    let machine = Machine::measure().context("this machine cannot be measured; give --sync factors or matrix")?;
+    let choice = sync::choose(config, &job.deployment, examples, machine);
+    if !job.quiet {
+        say(&choice.to_string());
+    }
+    job.description["choice"] = json!(choice.to_string());
+    let (name, way) = match choice.sync {
+        Sync::Matrix => ("matrix", Way::Minibatches(*config)),
+        Sync::Factors | Sync::Auto => ("factors", Way::Factors(*config)),
+    };
+    if let Deployment::Tcp(tcp) = &mut job.deployment {
+        let program = std::env::current_exe().context("the program cannot be found again")?.into_os_string();
+        let told = ["--chosen", name].map(Into::into);
+        tcp.command = Some([program].into_iter().chain(std::env::args_os().skip(1)).chain(told).collect());
+    }
+    Ok(way)
+}
+
+/// How it is trained.
+pub(crate) enum Way {
+    /// On tables, synchronised at every clock.
+    Tables(Config),
+    /// On tables, synchronised after every minibatch.
+    Minibatches(factors::Config),
+    /// By factors.
+    Factors(factors::Config),
+    /// By minibatches, of which it is yet to be seen what is exchanged.
+    Cheaper(factors::Config),
+}
+
+impl Way {
+    pub(crate) fn seed(&self) -> u64 {
+        match self {
+            Self::Tables(config) => config.seed,
+            Self::Minibatches(config) | Self::Factors(config) | Self::Cheaper(config) => config.seed,
+        }
+    }
+
+    /// What there is to do.
+    pub(crate) fn work(&self, examples: &Examples) -> Work {
+        let (epochs, patience) = match self {
+            Self::Tables(config) => (config.epochs, config.patience),
+            Self::Minibatches(config) | Self::Factors(config) | Self::Cheaper(config) => {
+                (config.epochs, config.patience)
+            }
+        };
+        Work { units: ("examples", examples.len()), epochs, may_stop_early: patience.is_some() }
+    }
+
+    /// The same for a few passes of one worker, to see how long they take.
+    pub(crate) fn measured(&self, epochs: u32) -> Self {
+        let alone = |config: factors::Config| factors::Config { epochs, patience: None, fanout: None, ..config };
+        match *self {
+            Self::Tables(config) => Self::Tables(Config { epochs, patience: None, ..config }),
+            Self::Minibatches(config) => Self::Minibatches(alone(config)),
+            Self::Factors(config) | Self::Cheaper(config) => Self::Factors(alone(config)),
+        }
+    }
+
+    /// Trains, with checkpoints where there can be any.
+    pub(crate) fn train(
+        &self,
+        deployment: &Deployment,
+        checkpoints: Option<&Checkpoints>,
+        (examples, test): (&Examples, Option<&Examples>),
+        observe: &mut (dyn FnMut(&Epoch) + Send),
+    ) -> Result<Trained> {
+        let on_tables = |config: &Config, observe| -> Result<Trained> {
+            let data = Arranged::new(examples, test, deployment.workers(), config)?;
+            Ok(train_saved(config, deployment, checkpoints, &data, observe)?)
+        };
+        match self {
+            Self::Tables(config) => on_tables(config, observe),
+            Self::Minibatches(config) => on_tables(&config.on_tables(examples.len(), deployment.workers()), observe),
+            Self::Factors(config) | Self::Cheaper(config) => {
+                Ok(factors::train(config, deployment, examples, test, observe)?)
+            }
+        }
+    }
+
+    fn config(&self) -> Result<Value> {
+        let (sync, config) = match self {
+            Self::Tables(config) => return Ok(serde_json::to_value(config)?),
+            Self::Minibatches(config) => ("matrix", config),
+            Self::Factors(config) => ("factors", config),
+            Self::Cheaper(config) => ("auto", config),
+        };
+        let mut value = serde_json::to_value(config)?;
+        value["sync"] = json!(sync);
+        Ok(value)
+    }
+}
+
 impl Problem {
-    fn config(&self, deployment: &Deployment) -> Result<Config> {
+    pub(crate) fn sync(&self) -> &sync::Options {
+        &self.sync
+    }
+
+    pub(crate) fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
+        self.examples.inputs()
+    }
+
+    pub(crate) fn read(&self) -> Result<(Examples, Option<Examples>)> {
+        self.examples.read(self.training.seed)
+    }
+
+    /// Where it is trained, as far as options of that have an effect.
+    fn place(&self, deployment: &deploy::Options) -> Result<deploy::Meaning> {
+        if !self.sync.by_minibatch() {
+            return deployment.meaning(self.consistency.meaning()?);
+        }
+        self.sync.refuse(&deployment.of_no_effect_on_peers(self.sync.may_be_matrix()))?;
+        deployment.peers()
+    }
+
+    pub(crate) fn way(&self, deployment: &Deployment) -> Result<Way> {
         let Self { training, examples, .. } = self;
         if training.patience.is_some() && examples.held_out.no_holdout {
             return Err(usage(
                 "--patience has no effect with --no-holdout, because it looks at held-out examples; leave one of them out",
             ));
         }
-        if training.epochs.checked_mul(self.clocks_per_epoch).is_none() {
+        if self.sync.by_minibatch() {
+            return self.sync.way(self, deployment.workers());
+        }
+        self.sync.check_matrix()?;
+        let clocks_per_epoch = self.clocks_per_epoch.unwrap_or(32);
+        if training.epochs.checked_mul(clocks_per_epoch).is_none() {
             return Err(usage("--epochs times --clocks-per-epoch are more clocks than can be counted; give fewer"));
         }
-        Ok(Config {
+        Ok(Way::Tables(Config {
             l2: training.l2,
-            batch: training.batch,
+            batch: training.batch.unwrap_or(1),
             step: training.step()?,
             epochs: training.epochs,
             consistency: self.consistency.meaning()?,
             precision: self.consistency.precision(deployment)?,
-            clocks_per_epoch: self.clocks_per_epoch,
+            clocks_per_epoch,
             patience: training.patience,
             seed: training.seed,
-        })
+        }))
     }
 
-    fn description(&self, config: &Config) -> Value {
+    pub(crate) fn description(&self, way: &Way) -> Result<Value> {
         let Labelled { data, held_out, .. } = &self.examples;
-        json!({ "model": "mlr", "data": data, "held_out": held_out.description(Some(USUAL)), "config": config })
+        let held_out = held_out.description(Some(USUAL));
+        Ok(json!({ "model": "mlr", "data": data, "held_out": held_out, "config": way.config()? }))
     }
 }
 
@@ -174,14 +314,12 @@ struct Finished {
     epochs: Vec<Epoch>,
 }
 
-fn train_and_save(job: &Job, config: &Config, examples: Examples, test: Option<&Examples>) -> Result<Finished> {
+fn train_and_save(job: &Job, way: &Way, examples: Examples, test: Option<&Examples>) -> Result<Finished> {
     let counts = json!({ "train": examples.len(), "test": test.map(Examples::len),
         "features": examples.features(), "classes": examples.classes.len() });
-    let work =
-        Work { units: ("examples", examples.len()), epochs: config.epochs, may_stop_early: config.patience.is_some() };
+    let work = way.work(&examples);
     let (trained, report) = job.observe(("examples", counts), &work, |observe| {
-        let data = Arranged::new(&examples, test, job.workers, config)?;
-        Ok(train_saved(config, &job.deployment, job.checkpoints.as_ref(), &data, observe)?)
+        way.train(&job.deployment, job.checkpoints.as_ref(), (&examples, test), observe)
     })?;
     let last = trained.epochs.last();
     let metrics = json!({
@@ -190,8 +328,8 @@ fn train_and_save(job: &Job, config: &Config, examples: Examples, test: Option<&
         "test_loss": last.and_then(|epoch| epoch.quality.test_loss),
         "test_accuracy": last.and_then(|epoch| epoch.quality.test_accuracy),
     });
-    let model = MlrModel::new(examples.classes, &trained.weights, serde_json::to_value(config)?, metrics);
-    let panel = loss_panel(&trained.epochs);
+    let model = MlrModel::new(examples.classes, &trained.weights, way.config()?, metrics);
+    let panel = loss_panel(&trained.epochs, "epoch", |epoch| f64::from(epoch.epoch));
     job.leave(report, &trained.outcome, &model.metrics, ("Softmax regression", panel), |path| Ok(model.save(path)?))?;
     Ok(Finished { outcome: trained.outcome, epochs: trained.epochs })
 }
@@ -206,16 +344,16 @@ impl Figures for Quality {
     }
 }
 
-fn loss_panel(epochs: &[Epoch]) -> Panel {
+pub(crate) fn loss_panel(epochs: &[Epoch], x: &str, at: fn(&Epoch) -> f64) -> Panel {
     let curve = |name: &str, value: fn(&Epoch) -> Option<f64>| Curve {
         name: name.to_owned(),
-        points: epochs.iter().filter_map(|epoch| Some((f64::from(epoch.epoch), value(epoch)?))).collect(),
+        points: epochs.iter().filter_map(|epoch| Some((at(epoch), value(epoch)?))).collect(),
     };
     let mut curves = vec![curve("training", |epoch| Some(epoch.quality.objective - epoch.quality.penalty))];
     if epochs.iter().any(|epoch| epoch.quality.test_loss.is_some()) {
         curves.push(curve("held out", |epoch| epoch.quality.test_loss));
     }
-    Panel::Curves { title: "Loss".to_owned(), x: "epoch".to_owned(), y: "log loss".to_owned(), curves }
+    Panel::Curves { title: "Loss".to_owned(), x: x.to_owned(), y: "log loss".to_owned(), curves }
 }
 
 impl Finished {

@@ -6,6 +6,97 @@ use std::path::Path;
 
 pub(crate) const CASES: &[Case] = &[
     (
+        "train mlr two.svm --fanout 2",
+        2,
+        "--fanout has an effect only with --sync factors or auto: servers send to all workers",
+    ),
+    (
+        "train mlr two.svm --sync factors --clocks-per-epoch 3",
+        2,
+        "--clocks-per-epoch has no effect with --sync factors: every minibatch is followed by one; give --batch",
+    ),
+    (
+        "train mlr two.svm --sync factors --consistency bsp",
+        2,
+        "--consistency has no effect with --sync factors: give --staleness, which is 0 for bsp",
+    ),
+    (
+        "train mlr two.svm --sync auto --value-bound 1",
+        2,
+        "--value-bound has no effect with --sync auto: give --staleness",
+    ),
+    (
+        "train mlr two.svm --sync factors --processes 2 --wire f16",
+        2,
+        "--wire has no effect with --sync factors: numbers travel as they are",
+    ),
+    (
+        "train mlr two.svm --sync auto --step-size adaptive",
+        2,
+        "--step-size adaptive keeps the squares of what it has met, which is not in factors; give another, or --sync matrix",
+    ),
+    (
+        "train mlr two.svm --sync factors --workers 2 --fanout 2",
+        2,
+        "--fanout 2: 2 workers cannot send to so many others; expected a number from 1 to 1",
+    ),
+    (
+        "train mlr two.svm --sync factors --workers 1 --fanout 1",
+        2,
+        "--fanout has no effect on one worker: there are no others",
+    ),
+    (
+        "train mlr two.svm --sync factors --workers 2 --fanout 0",
+        2,
+        "invalid value '0' for '--fanout <Q>': expected a whole number of 1 or more",
+    ),
+    (
+        "train mlr two.svm --sync factors --processes 2 --servers 1",
+        2,
+        "--servers has no effect with --sync factors: workers send to one another",
+    ),
+    (
+        "train mlr two.svm --sync auto --processes 2 --workers 2",
+        2,
+        "--workers has no effect with --sync auto: every process is one worker",
+    ),
+    (
+        "train mlr two.svm --sync factors --processes 2 --bandwidth 1gbit",
+        2,
+        "--bandwidth has no effect with --sync factors: nothing is sent early",
+    ),
+    (
+        "train mlr two.svm --sync factors --checkpoint saved",
+        2,
+        "--checkpoint has no effect with --sync factors: it is for tables with --clocks-per-epoch",
+    ),
+    (
+        "train mlr two.svm --sync factors --processes 2 --filters key-cache",
+        1,
+        "filter 'key-cache' is for the rows of tables; factors can be compressed with lz4 or zstd",
+    ),
+    (
+        "simulate mlr two.svm --sync factors",
+        2,
+        "with --sync factors or auto every node is one worker; give --workers 1",
+    ),
+    (
+        "simulate mlr two.svm --sync factors --workers 1 --budget 1gbit",
+        2,
+        "--budget has no effect with --sync factors: nothing is sent early",
+    ),
+    (
+        "simulate mlr two.svm --sync factors --workers 1 --servers 2",
+        2,
+        "--servers has no effect with --sync factors: workers send to one another",
+    ),
+    (
+        "simulate mlr two.svm --sync auto --workers 1 --time-per-unit 20ns",
+        2,
+        "--time-per-unit is of a unit that --sync auto has not chosen yet; give factors or matrix",
+    ),
+    ("simulate mlr missing.svm", 1, "missing.svm: cannot be read: No such file or directory (os error 2)"),
+    (
         "train l2mlr",
         2,
         "the following required arguments were not provided: <DATA>...; see 'hemiola train l2mlr --help'",

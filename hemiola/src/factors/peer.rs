@@ -1,5 +1,6 @@
 //! What an algorithm author writes against: one peer, its replica of the matrix, and the pairs of its iteration.
 
+use crate::deployment::WorkerSplit;
 use crate::error::Error;
 use crate::worker::Worker;
 use hemiola_core::coordinator::ToCoordinator;
@@ -65,6 +66,12 @@ impl<'a> Peer<'a> {
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.worker.seconds()
+    }
+
+    /// Where the peer's time has gone.
+    #[must_use]
+    pub fn split(&self) -> WorkerSplit {
+        self.worker.split()
     }
 
     /// The replica. It changes in [`Peer::commit`] and [`Peer::catch_up`] only.

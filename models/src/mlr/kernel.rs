@@ -76,6 +76,16 @@ pub fn evaluate(rows: &[f32], block: Block<'_>, classes: usize) -> Tally {
     dispatch(classes, Evaluate { rows, block })
 }
 
+/// By how much the probabilities of a block's examples are wrong: these, less 1 at the label, into `out`, a row of
+/// [`row_width`] floats for each.
+///
+/// # Panics
+/// As [`sgd_block`].
+pub fn errors(rows: &[f32], block: Block<'_>, classes: usize, out: &mut Vec<f32>) -> Tally {
+    out.resize(block.labels.len() * row_width(classes), 0.0);
+    dispatch(classes, Errors { rows, block, out })
+}
+
 /// The probability of every class for one example, into `out`, and what it adds to a tally if `label` is its class.
 ///
 /// # Panics
@@ -174,6 +184,29 @@ impl Loop for Evaluate<'_> {
             let range = self.block.range(example);
             scores::<GROUPS>(rows, &self.block.columns[range.clone()], &self.block.values[range], &mut scored);
             tally.add(softmax(&mut scored, classes, label));
+        }
+        tally
+    }
+}
+
+struct Errors<'a> {
+    rows: &'a [f32],
+    block: Block<'a>,
+    out: &'a mut [f32],
+}
+
+impl Loop for Errors<'_> {
+    #[inline(always)]
+    fn run<const GROUPS: usize>(self, classes: usize) -> Tally {
+        let Self { rows, block, out } = self;
+        let rows = rows.as_chunks::<LANES>().0;
+        let all = out.as_chunks_mut::<LANES>().0.chunks_exact_mut(row_width(classes) / LANES);
+        let mut tally = Tally::default();
+        for ((example, &label), errors) in block.labels.iter().enumerate().zip(all) {
+            let (columns, values) = block.entries(example);
+            scores::<GROUPS>(rows, columns, values, errors);
+            tally.add(softmax(errors, classes, label));
+            errors.as_flattened_mut()[label as usize] -= 1.0;
         }
         tally
     }

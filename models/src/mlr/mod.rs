@@ -12,6 +12,7 @@
 //! | the next | sum of the squared gradients that the row has seen (only under [`StepSize::Adaptive`](crate::StepSize)) |
 //! | the rest | zeros, so that rows are whole groups of floats |
 
+pub mod factors;
 pub mod kernel;
 pub mod model;
 #[cfg(test)]

@@ -79,6 +79,12 @@ pub enum TrainError {
     Resume(#[from] ResumeError),
     #[error("step sizes of a stored procedure are for factorisations; use adaptive, constant or shrinking ones")]
     Procedure,
+    #[error(
+        "adaptive steps keep the squares of what they have met, which is not in factors; use constant or shrinking ones"
+    )]
+    Adaptive,
+    #[error("the epochs have more iterations than can be counted; use fewer, or larger minibatches")]
+    Iterations,
     #[error("{what} must be at least 1")]
     Zero { what: &'static str },
     #[error("early stopping needs held-out examples: give a test file or hold some out")]
@@ -138,7 +144,7 @@ impl Config {
 
 /// Some examples, and the rows of the table that they need: an entry's column counts among these.
 #[derive(Debug, Default)]
-struct Part {
+pub(super) struct Part {
     rows: Vec<u64>,
     labels: Vec<u32>,
     ends: Vec<usize>,
@@ -147,23 +153,35 @@ struct Part {
 }
 
 impl Part {
-    fn block(&self) -> Block<'_> {
+    pub(super) fn block(&self) -> Block<'_> {
         Block { labels: &self.labels, ends: &self.ends, columns: &self.columns, values: &self.values }
+    }
+
+    /// How many entries the examples have, the bias among them.
+    pub(super) fn entries(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The same examples, with columns that count among all rows.
+    pub(super) fn of_all_rows(&self) -> Self {
+        let columns = self.columns.iter().map(|&place| self.rows[place as usize] as u32).collect();
+        let Self { labels, ends, values, .. } = self;
+        Self { rows: Vec::new(), labels: labels.clone(), ends: ends.clone(), columns, values: values.clone() }
     }
 }
 
 /// Examples, shuffled and cut for a number of workers.
 #[derive(Debug)]
 pub struct Arranged {
-    workers: usize,
-    classes: usize,
-    features: usize,
+    pub(super) workers: usize,
+    pub(super) classes: usize,
+    pub(super) features: usize,
     train_count: usize,
-    test_count: usize,
+    pub(super) test_count: usize,
     /// By worker and clock of an epoch.
-    train: Vec<Part>,
+    pub(super) train: Vec<Part>,
     /// By worker.
-    test: Vec<Part>,
+    pub(super) test: Vec<Part>,
     /// What is known of each feature, and of the bias behind them.
     traits: Vec<FeatureTraits>,
     /// The mean squared length of the training examples, with all features scaled to the greatest magnitude 1.
@@ -515,6 +533,11 @@ impl<'a> WorkerProgram<'a> {
 }
 
 impl Arranged {
+    /// What the step size is multiplied by for the rows of the features, those of the bias last.
+    pub(super) fn scales(&self) -> Vec<f32> {
+        self.traits.iter().map(|feature| feature.scale() / self.mean_square).collect()
+    }
+
     /// The steps of some rows in a clock of an epoch.
     ///
     /// Features are treated as if all were scaled to the same greatest magnitude, 1, and a step size is a share of what
@@ -524,13 +547,20 @@ impl Arranged {
         let (rate, damping) = (config.step.at_epoch(epoch), config.step.damping());
         out.clear();
         for (&row, numbers) in rows.iter().zip(numbers.chunks(row_width(self.classes))) {
-            let FeatureTraits { greatest, count } = self.traits[row as usize];
-            let scale = (1.0 / (greatest * greatest)).min(SCALE_MAX);
+            let feature = self.traits[row as usize];
+            let (scale, count) = (feature.scale(), feature.count);
             let rate = rate / self.mean_square * scale / (1.0 + damping * numbers[self.classes]).sqrt();
             let rarity = if count == 0 { 0.0 } else { self.train_count as f32 / count as f32 };
             let keep = 1.0 / (1.0 + rate * config.l2 * rarity / config.batch as f32);
             out.push(RowStep { rate, keep, seen: if damping > 0.0 { scale } else { 0.0 } });
         }
+    }
+}
+
+impl FeatureTraits {
+    /// What makes steps of the feature as large as if its greatest magnitude were 1.
+    fn scale(self) -> f32 {
+        (1.0 / (self.greatest * self.greatest)).min(SCALE_MAX)
     }
 }
 
@@ -543,7 +573,7 @@ const ROWS_PER_READ: usize = 4096;
 
 impl Quality {
     /// From what the workers have reported of their examples and features.
-    fn from_sums(sums: &[f64], data: &Arranged) -> Self {
+    pub(super) fn from_sums(sums: &[f64], data: &Arranged) -> Self {
         let &[loss, penalty, test_loss, test_correct] = sums else { return Self::default() };
         let tested = |sum: f64| (data.test_count > 0).then(|| sum / data.test_count as f64);
         Self {

@@ -1,0 +1,270 @@
+//! Trains multiclass logistic regression by sufficient factor broadcasting: minibatches of peers that exchange factors.
+//!
+//! An iteration is a minibatch of every peer. What an example changes is the product of its features and of the errors of its
+//! probabilities (Xie et al., section 2), so these are what a peer writes: `u` are the features, each times the size of
+//! its steps, and `v` the errors. Without staleness and with full broadcast the weights are those of the same minibatches
+//! on tables, [`Config::on_tables`], but for rounding.
+//!
+//! Regularisation is a proximal operator: weights shrink where a table's would. So that this does not take longer than what the
+//! pairs change, it happens for several iterations at once where a minibatch has few of the features.
+
+use super::kernel;
+use super::row_width;
+use super::train::{self, Arranged, Epoch, Part, Quality, TrainError, Trained};
+use crate::StepSize;
+use crate::epoch::{Course, own};
+use crate::examples::Examples;
+use hemiola::factors::{self, Matrix, MatrixSchema, Peer};
+use hemiola::{Clock, Consistency, Deployment, Error, Observation, Precision};
+use serde::{Deserialize, Serialize};
+
+/// Products of two numbers that take as long as turning the score of a class into a probability.
+const SOFTMAX_PRODUCTS: usize = 8;
+
+/// How to train.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// Weight of the squared weights in the objective.
+    pub l2: f32,
+    /// Examples of a peer whose gradients are averaged in an iteration, at most; all have about as many.
+    pub batch: u32,
+    /// The schedule of step sizes, for examples whose mean squared length is 1.
+    pub step: StepSize,
+    /// Passes over the examples.
+    pub epochs: u32,
+    /// How many iterations a peer may be ahead of those who send to it; zero is Bsp.
+    pub staleness: u32,
+    /// To how many others every peer sends; `None` is to all.
+    pub fanout: Option<u32>,
+    /// Ends the training when the held-out loss has not fallen for so many epochs.
+    pub patience: Option<u32>,
+    /// Fixes the order of the examples.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let train::Config { l2, step, epochs, patience, seed, .. } = train::Config::default();
+        Self { l2, batch: 100, step, epochs, staleness: 0, fanout: None, patience, seed }
+    }
+}
+
+impl Config {
+    /// The same training on tables: workers exchange rows of the matrix after every minibatch.
+    #[must_use]
+    pub fn on_tables(&self, examples: usize, workers: u32) -> train::Config {
+        let Self { l2, batch, step, epochs, staleness, patience, seed, .. } = *self;
+        let of_all = u64::from(batch.max(1)) * u64::from(workers.max(1));
+        let clocks_per_epoch = (examples as u64).div_ceil(of_all).clamp(1, u64::from(u32::MAX)) as u32;
+        let consistency = if staleness == 0 { Consistency::Bsp } else { Consistency::Ssp { staleness } };
+        let precision = Precision::F32;
+        train::Config { l2, batch, step, epochs, consistency, precision, clocks_per_epoch, patience, seed }
+    }
+
+    /// How many products of two numbers a pass over examples takes one peer without others: the units of its work.
+    #[must_use]
+    pub fn products(&self, examples: &Examples) -> u64 {
+        let (width, entries) = (row_width(examples.classes.len()), examples.entries() + examples.len());
+        let iterations = self.on_tables(examples.len(), 1).clocks_per_epoch as usize;
+        let every = shrinking_interval(examples.features(), entries / iterations, iterations);
+        let shrinking = if self.l2 > 0.0 { examples.features() * width / every * iterations } else { 0 };
+        ((2 * entries + SOFTMAX_PRODUCTS * examples.len()) * width + shrinking) as u64
+    }
+}
+
+/// Trains a regression on as many peers as the deployment has workers, and shows `observe` how far it is after every
+/// epoch. The weights are those of the first peer's replica.
+///
+/// # Errors
+/// If there is nothing to learn from `examples`, training diverges or the job fails.
+pub fn train(
+    config: &Config,
+    deployment: &Deployment,
+    examples: &Examples,
+    test: Option<&Examples>,
+    mut observe: impl FnMut(&Epoch) + Send,
+) -> Result<Trained, TrainError> {
+    if config.step.damping() > 0.0 {
+        return Err(TrainError::Adaptive);
+    }
+    let peers = deployment.workers();
+    let tables = config.on_tables(examples.len(), peers);
+    if tables.epochs.checked_mul(tables.clocks_per_epoch).is_none() {
+        return Err(TrainError::Iterations);
+    }
+    let data = Arranged::new(examples, test, peers, &tables)?;
+    if config.patience.is_some() && data.test_count == 0 {
+        return Err(TrainError::NothingHeldOut);
+    }
+    let schema = MatrixSchema {
+        staleness: config.staleness,
+        fanout: config.fanout,
+        ..MatrixSchema::new(data.features as u32 + 1, row_width(data.classes) as u32)
+    };
+    let senders = config.fanout.map_or(peers, |fanout| peers.min(fanout.saturating_add(1)));
+    let mut epochs = Vec::new();
+    let program = |peer: &mut Peer<'_>| PeerProgram::new(&tables, &data, peer, senders).run(peer);
+    let mut observer = |observation: &Observation| {
+        let epoch = Epoch::from_report(observation, data.workers, |sums| Quality::from_sums(sums, &data));
+        observe(&epoch);
+        epochs.push(epoch);
+    };
+    let mut outcome = factors::run_observed(deployment, &schema, &program, &mut observer)?;
+    let bytes = std::mem::take(&mut outcome.results[0]);
+    let weights = bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
+    Ok(Trained { classes: data.classes, weights, epochs, outcome })
+}
+
+/// After how many iterations weights shrink that change so many rows each.
+fn shrinking_interval(features: usize, changed: usize, clocks_per_epoch: usize) -> usize {
+    (features / changed.max(1)).clamp(1, clocks_per_epoch)
+}
+
+/// Shrinks weights as their penalty asks for, several iterations at once.
+struct Shrinking {
+    l2: f32,
+    step: StepSize,
+    clocks_per_epoch: u32,
+    /// The step size of each row is that of the epoch times this.
+    scales: Vec<f32>,
+    /// Whose minibatches a replica takes.
+    senders: u32,
+    /// How many iterations at once, and how many are done.
+    every: u32,
+    done: Clock,
+}
+
+impl Shrinking {
+    fn new(config: &train::Config, data: &Arranged, senders: u32) -> Self {
+        let entries: usize = data.train.iter().map(Part::entries).sum();
+        let changed = senders as usize * entries / data.train.len().max(1);
+        Self {
+            l2: config.l2,
+            step: config.step,
+            clocks_per_epoch: config.clocks_per_epoch,
+            scales: data.scales(),
+            senders,
+            every: shrinking_interval(data.features, changed, config.clocks_per_epoch as usize) as u32,
+            done: Clock(0),
+        }
+    }
+
+    /// Brings the matrix to a clock, if it is time to.
+    fn apply(&mut self, matrix: &mut Matrix, clock: Clock) {
+        let at = clock.0 % self.clocks_per_epoch;
+        let iterations = clock.0 - self.done.0;
+        if iterations == 0 || !(at == 0 || at.is_multiple_of(self.every)) {
+            return;
+        }
+        self.done = clock;
+        let rate = self.step.at_epoch((clock.0 - 1) / self.clocks_per_epoch);
+        let steps = iterations as f32 * self.senders as f32;
+        let bias = self.scales.len() - 1;
+        let width = matrix.columns();
+        for (row, scale) in matrix.numbers_mut().chunks_exact_mut(width).zip(&self.scales[..bias]) {
+            let keep = 1.0 / (1.0 + steps * rate * scale * self.l2);
+            row.iter_mut().for_each(|weight| *weight *= keep);
+        }
+    }
+}
+
+/// What one peer of the job does.
+struct PeerProgram<'a> {
+    config: &'a train::Config,
+    data: &'a Arranged,
+    peer: usize,
+    parts: Vec<Part>,
+    test: Option<Part>,
+    shrinking: Option<Shrinking>,
+    /// The work of shrinking in an iteration, on average.
+    shrinking_products: u64,
+    scales: Vec<f32>,
+    errors: Vec<f32>,
+    course: Course,
+}
+
+impl<'a> PeerProgram<'a> {
+    fn new(config: &'a train::Config, data: &'a Arranged, peer: &Peer<'_>, senders: u32) -> Self {
+        let (clocks, peer) = (config.clocks_per_epoch as usize, peer.id().index());
+        let shrinking = (config.l2 > 0.0).then(|| Shrinking::new(config, data, senders));
+        let all = (data.features * row_width(data.classes)) as u64;
+        Self {
+            config,
+            data,
+            peer,
+            parts: data.train[peer * clocks..][..clocks].iter().map(Part::of_all_rows).collect(),
+            test: data.test.get(peer).map(Part::of_all_rows),
+            shrinking_products: shrinking.as_ref().map_or(0, |shrinking| all / u64::from(shrinking.every)),
+            shrinking,
+            scales: data.scales(),
+            errors: Vec::new(),
+            course: Course::default(),
+        }
+    }
+
+    fn run(mut self, peer: &mut Peer<'_>) -> Result<Vec<u8>, Error> {
+        if let Some(mut shrinking) = self.shrinking.take() {
+            peer.prox(move |matrix, clock| shrinking.apply(matrix, clock));
+        }
+        for epoch in 0..self.config.epochs {
+            let began = peer.seconds();
+            let loss = self.epoch(peer, epoch)?;
+            self.course.train_seconds += peer.seconds() - began;
+            if !self.report(peer, epoch, loss)? {
+                break;
+            }
+        }
+        peer.catch_up()?;
+        let weights = |row: &[f32]| bytemuck::cast_slice(&row[..self.data.classes]).to_vec();
+        let rows = peer.matrix().numbers().chunks_exact(row_width(self.data.classes));
+        Ok(if self.peer == 0 { rows.flat_map(weights).collect() } else { Vec::new() })
+    }
+
+    /// One pass over the peer's examples; the sum of the losses met.
+    fn epoch(&mut self, peer: &mut Peer<'_>, epoch: u32) -> Result<f64, Error> {
+        let rate = self.config.step.at_epoch(epoch);
+        let width = row_width(self.data.classes);
+        let mut loss = 0.0;
+        for part in &self.parts {
+            let block = part.block();
+            loss += kernel::errors(peer.matrix().numbers(), block, self.data.classes, &mut self.errors).loss;
+            let share = 1.0 / block.labels.len() as f32;
+            let mut u = Vec::new();
+            for (example, errors) in self.errors.chunks_exact(width).enumerate() {
+                let (columns, values) = block.entries(example);
+                u.clear();
+                u.extend(columns.iter().zip(values).map(|(&row, x)| rate * self.scales[row as usize] * x * share));
+                peer.write((columns, u.as_slice()), errors)?;
+            }
+            peer.work(((part.entries() + SOFTMAX_PRODUCTS * block.labels.len()) * width) as u64)?;
+            let applied = peer.commit()?;
+            peer.work(applied.products + self.shrinking_products)?;
+        }
+        if !loss.is_finite() {
+            return Err(Error::program(TrainError::Diverged { epoch: epoch + 1, rate }));
+        }
+        Ok(loss)
+    }
+
+    /// Adds the peer's part to the epoch's report; with early stopping, says whether to go on after it.
+    fn report(&mut self, peer: &mut Peer<'_>, epoch: u32, loss: f64) -> Result<bool, Error> {
+        let matrix = peer.matrix().numbers();
+        let evaluate = |part: &Part| kernel::evaluate(matrix, part.block(), self.data.classes);
+        let tested = self.test.as_ref().map(evaluate).unwrap_or_default();
+        let sums = [loss, self.penalty(peer.matrix()), tested.loss, tested.correct as f64];
+        let clock = (epoch + 1) * self.config.clocks_per_epoch;
+        let report = peer.report(&self.course.numbers(&peer.split(), epoch + 1, clock, &sums));
+        let Some(patience) = self.config.patience else { return Ok(true) };
+        let quality = Quality::from_sums(own(&peer.totals(report)?), self.data);
+        Ok(self.course.has_patience(patience, quality.test_loss.unwrap_or(f64::NAN)))
+    }
+
+    /// The peer's part of what regularisation adds to the objective: that of its share of the features.
+    fn penalty(&self, matrix: &Matrix) -> f64 {
+        let Arranged { features, workers, classes, .. } = *self.data;
+        let share = features * self.peer / workers..features * (self.peer + 1) / workers;
+        let squares =
+            |row: usize| matrix.row(row)[..classes].iter().map(|&weight| f64::from(weight).powi(2)).sum::<f64>();
+        0.5 * f64::from(self.config.l2) * share.map(squares).sum::<f64>()
+    }
+}
