@@ -1,9 +1,11 @@
 //! `hemiola generate`: synthetic data of a given shape and seed.
 
-use crate::{interrupt, numbers, outputs};
+use crate::{failure, interrupt, numbers, outputs};
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use hemiola_models::examples::labels_beside;
 use hemiola_models::generate::corpus::{SyntheticCorpus, generate_corpus, write_doc_word, write_vocabulary};
+use hemiola_models::generate::deformations::{Deformations, Deformer};
 use hemiola_models::generate::examples::{ExampleMaker, SyntheticExamples};
 use hemiola_models::generate::{Synthetic, generate, write_csv};
 use std::io::{BufWriter, Write, stdout};
@@ -33,6 +35,11 @@ Example, which writes docword.big.txt and vocab.big.txt:
         after_help = "Example:\n  hemiola generate examples --examples 1000000 --features 200000 --out clicks.svm"
     )]
     Examples(ExamplesArguments),
+    /// More images in MNIST's format out of some, each copy deformed at random, with their labels in another file
+    #[command(after_help = "\
+Example, which writes big-images-idx3-ubyte and big-labels-idx1-ubyte:
+  hemiola generate images train-images-idx3-ubyte --times 10 --out big-images-idx3-ubyte")]
+    Images(ImagesArguments),
 }
 
 #[derive(Args)]
@@ -100,12 +107,36 @@ struct ExamplesArguments {
     out: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct ImagesArguments {
+    /// Labelled images as idx, which may be compressed by gzip
+    #[arg(value_name = "IMAGES")]
+    images: PathBuf,
+    /// Their labels, if those are not beside them under the usual name
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+    /// How many times as many there will be; the first are those given
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "10", allow_negative_numbers = true)]
+    times: u32,
+    /// How far a point moves, as a standard deviation in pixels
+    #[arg(long, value_name = "PIXELS", value_parser = numbers::not_negative, default_value = "1",
+        allow_negative_numbers = true)]
+    by: f32,
+    /// Fixes everything that is drawn at random
+    #[arg(long, value_parser = numbers::seed, default_value = "1", allow_negative_numbers = true)]
+    seed: u64,
+    /// Where the images go; the labels go to the same name with labels for images and idx1 for idx3
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     interrupt::install()?;
     match arguments.data {
         Data::Ratings(arguments) => make_ratings(arguments),
         Data::Corpus(arguments) => make_corpus(&arguments),
         Data::Examples(arguments) => make_examples(arguments),
+        Data::Images(arguments) => make_images(arguments),
     }
 }
 
@@ -141,6 +172,24 @@ fn make_examples(arguments: ExamplesArguments) -> Result<()> {
             Ok(out.flush()?)
         }
     }
+}
+
+fn make_images(arguments: ImagesArguments) -> Result<()> {
+    let ImagesArguments { images, labels, times, by, seed, out } = arguments;
+    let Some(labels_out) = labels_beside(&out) else {
+        return Err(failure::usage(format!(
+            "--out {} must have images in its name; labels go beside it",
+            out.display()
+        )));
+    };
+    let given = labels.as_deref().map(|labels| ("the labels", labels));
+    let inputs: Vec<(&str, &Path)> = given.into_iter().chain([("the images", images.as_path())]).collect();
+    outputs::check_distinct(&inputs, &[("--out", &out), ("the file of labels", &labels_out)])?;
+    outputs::check_writable(&out)?;
+    outputs::check_writable(&labels_out)?;
+    let deformer = Deformer::read(&images, labels, Deformations { times, pixels: by, seed })?;
+    outputs::write_whole(&out, |file| deformer.write_images(file))?;
+    outputs::write_whole(&labels_out, |file| deformer.write_labels(file))
 }
 
 fn make_ratings(arguments: RatingsArguments) -> Result<()> {

@@ -6,6 +6,8 @@ use hemiola_models::lda::model::LdaModel;
 mod checkpoints;
 #[path = "bad_input/filters.rs"]
 mod filters;
+#[path = "bad_input/generate.rs"]
+mod generate;
 #[path = "bad_input/l1lr.rs"]
 mod l1lr;
 
@@ -763,7 +765,8 @@ fn every_mistake_gets_one_clear_sentence() {
     prepare(directory.path());
     let before = content(directory.path());
     let mut wrong = Vec::new();
-    let cases = || CASES.iter().chain(checkpoints::CASES).chain(filters::CASES).chain(l1lr::CASES);
+    let cases =
+        || CASES.iter().chain(checkpoints::CASES).chain(filters::CASES).chain(l1lr::CASES).chain(generate::CASES);
     for (arguments, code, sentence) in cases() {
         let output = hemiola(directory.path(), arguments);
         let expected = format!("hemiola: {sentence}\n");
@@ -835,6 +838,7 @@ fn prepare(directory: &Path) {
     assert_eq!((code, said.as_str()), (0, ""));
     break_models(directory);
     checkpoints::prepare(directory);
+    generate::prepare(directory);
     l1lr::prepare(directory);
 }
 

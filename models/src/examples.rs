@@ -8,7 +8,8 @@ mod libsvm;
 mod read;
 
 pub use error::{CLASSES_MAX, EXAMPLES_MAX, ExampleProblem, ExamplesError, FEATURES_MAX, IdxProblem};
-pub(crate) use idx::ImageFile;
+pub use idx::labels_beside;
+pub(crate) use idx::{ImageFile, read_labels};
 pub use read::{Format, LabelColumn, Options};
 
 use crate::{HoldOut, Names, SplitError};

@@ -1,7 +1,9 @@
 //! Data made from a known truth, to show and to test training where none are at hand: ratings from factors here,
-//! documents from topics in [`corpus`], examples of two classes from weights in [`examples`].
+//! documents from topics in [`corpus`], examples of two classes from weights in [`examples`]; and images enlarged in number
+//! by [`deformations`].
 
 pub mod corpus;
+pub mod deformations;
 pub mod examples;
 
 use std::io::{self, Write};

@@ -100,10 +100,25 @@ pub(super) fn read(reader: &mut Reader<'_>, blocks: Blocks, path: &Path) -> Resu
         reader.examples.end(class);
     }
     images.end()?;
-    if let Some(mut source) = labels
-        && fill(&mut source, &mut [0])? > 0
-    {
-        return Err(ExamplesError::Idx { file: source.file, problem: IdxProblem::Long { expected: count } });
+    labels.map_or(Ok(()), |source| labels_end(source, count))
+}
+
+/// Reads the labels of `count` images, from the file named or else from that beside them.
+pub(crate) fn read_labels(named: Option<PathBuf>, images: &Path, count: u64) -> Result<Vec<u8>, ExamplesError> {
+    let mut source = open_labels(named, images, &images.display().to_string(), count)?;
+    let mut labels = vec![0; count as usize];
+    let found = fill(&mut source, &mut labels)? as u64;
+    if found < count {
+        return Err(ExamplesError::Idx { file: source.file, problem: IdxProblem::Short { expected: count, found } });
+    }
+    labels_end(source, count)?;
+    Ok(labels)
+}
+
+/// Checks that nothing follows the last label.
+fn labels_end(mut source: Blocks, expected: u64) -> Result<(), ExamplesError> {
+    if fill(&mut source, &mut [0])? > 0 {
+        return Err(ExamplesError::Idx { file: source.file, problem: IdxProblem::Long { expected } });
     }
     Ok(())
 }
@@ -113,7 +128,7 @@ fn open_labels(named: Option<PathBuf>, images: &Path, file: &str, count: u64) ->
     let path = match named {
         Some(path) => path,
         None => {
-            let beside = beside(images).ok_or(IdxProblem::UnknownLabels);
+            let beside = labels_beside(images).ok_or(IdxProblem::UnknownLabels);
             let found = beside.and_then(|path| {
                 let expected = path.display().to_string();
                 if path.exists() { Ok(path) } else { Err(IdxProblem::NoLabels { expected }) }
@@ -135,8 +150,9 @@ fn open_labels(named: Option<PathBuf>, images: &Path, file: &str, count: u64) ->
     Ok(source)
 }
 
-/// Where the labels of a file of images usually are.
-fn beside(images: &Path) -> Option<PathBuf> {
+/// Where the labels of a file of images usually are, if that can be told from its name.
+#[must_use]
+pub fn labels_beside(images: &Path) -> Option<PathBuf> {
     let name = images.file_name()?.to_str()?;
     let labels = name.replace("images", "labels").replace("idx3", "idx1");
     (labels != name).then(|| images.with_file_name(labels))
