@@ -1,9 +1,12 @@
-//! How long one thread of this machine takes for one rating, one word or one feature of an example, for the simulator's virtual time.
+//! How long one thread of this machine takes for one rating, one word, one example or one feature of an example, for the
+//! simulator's virtual time.
 
 use crate::numbers;
+use crate::train::mlr;
 use anyhow::Result;
 use clap::Args;
 use hemiola::Deployment;
+use hemiola_models::HoldOut;
 use hemiola_models::corpus::Corpus;
 use hemiola_models::examples::Examples;
 use hemiola_models::generate::{Synthetic, generate};
@@ -83,10 +86,25 @@ pub(crate) fn seconds_per_word(config: &lda::train::Config, corpus: &Corpus) -> 
     let config =
         lda::train::Config { epochs: PASSES, begin_with: 1.0, clocks_per_epoch: 1, evaluate_every: PASSES, ..*config };
     let trained = lda::train::train(&config, &Deployment::threads(1), &some, |_| {})?;
-    let ends = trained.epochs.iter().map(|epoch| epoch.seconds);
+    Ok(least_seconds(trained.epochs.iter().map(|epoch| epoch.seconds)) / some.tokens() as f64)
+}
+
+/// Seconds of one thread for one example of a softmax regression, by some of them.
+///
+/// # Errors
+/// If they cannot be trained on.
+pub(crate) fn seconds_per_example(way: &mlr::Way, examples: &Examples) -> Result<f64> {
+    let every = (examples.entries() / ENTRIES) as u64;
+    let some = if every < 2 { None } else { examples.split(HoldOut::Every(every)).ok() };
+    let some = some.map_or_else(|| examples.clone(), |(_, some)| some);
+    let trained = way.measured(PASSES).train(&Deployment::threads(1), None, (&some, None), &mut |_| {})?;
+    Ok(least_seconds(trained.epochs.iter().map(|epoch| epoch.seconds)) / some.len() as f64)
+}
+
+/// The seconds of the fastest pass, from when each ended.
+fn least_seconds(ends: impl Iterator<Item = f64> + Clone) -> f64 {
     let starts = [0.0].into_iter().chain(ends.clone());
-    let best = ends.zip(starts).map(|(end, start)| end - start).fold(f64::INFINITY, f64::min);
-    Ok(best / some.tokens() as f64)
+    ends.zip(starts).map(|(end, start)| end - start).fold(f64::INFINITY, f64::min)
 }
 
 /// How many features of examples are enough to measure with.

@@ -4,7 +4,7 @@ use crate::failure::usage;
 use crate::plot::{self, Panel};
 use crate::progress::{Observed, Progress, Work, say, span};
 use crate::report::{self, Report};
-use crate::train::{l1lr, lda, mf};
+use crate::train::{engine, l1lr, lda, mf, mlr};
 use crate::{budget, calibrate, filters, numbers, outputs};
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -24,6 +24,7 @@ Examples:
   hemiola simulate mf ratings.csv --nodes 8 --straggler 3:2.5 --epochs 5 --plot cluster.svg
   hemiola simulate lda docword.nips.txt.gz --nodes 16 --topics 100 --epochs 20
   hemiola simulate l1lr clicks.svm --nodes 100 --lambda 1e-4 --delay 8 --straggler 3:2.5
+  hemiola simulate mlr train-images-idx3-ubyte.gz --nodes 64 --workers 1 --engine splash --epochs 5
 
 Workers run for real; only the network and the passing of time are simulated. One seed gives one outcome.";
 
@@ -45,6 +46,9 @@ enum Model {
     /// Say what telling two classes apart by few features would do on a cluster
     #[command(after_help = EXAMPLES)]
     L1lr(Box<Simulation<l1lr::Problem>>),
+    /// Say what learning to tell classes apart would do on a cluster
+    #[command(after_help = EXAMPLES)]
+    Mlr(Box<Simulation<mlr::Problem>>),
 }
 
 #[derive(Args)]
@@ -108,7 +112,8 @@ struct Cluster {
     /// How often a worker stands still and for how long, such as 0.5:20ms for every other second
     #[arg(long, value_name = "PER_SECOND:TIME", value_parser = numbers::hazard)]
     pauses: Option<(f64, f64)>,
-    /// How long a worker takes for a rating, a word or a feature of an example, such as 20ns [default: measured on this machine]
+    /// How long a worker takes for a rating, a word, an example of a softmax regression or a feature of one of l1lr, such
+    /// as 20ns [default: measured on this machine]
     #[arg(long, value_name = "TIME", value_parser = numbers::time)]
     time_per_unit: Option<f64>,
 }
@@ -146,6 +151,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Model::Mf(simulation) => simulate_mf(simulation),
         Model::Lda(simulation) => simulate_lda(simulation),
         Model::L1lr(simulation) => simulate_l1lr(simulation),
+        Model::Mlr(simulation) => simulate_mlr(simulation),
     }
 }
 
@@ -205,6 +211,23 @@ fn simulate_l1lr(simulation: &Simulation<l1lr::Problem>) -> Result<()> {
     }
     let panel = l1lr::pass_panel(&trained.progress, "virtual seconds", |pass| pass.seconds);
     course.end(report, &trained.outcome, trained.progress.last(), ("Simulated logistic regression", panel))
+}
+
+fn simulate_mlr(simulation: &Simulation<mlr::Problem>) -> Result<()> {
+    let Simulation { problem, cluster, outputs } = simulation;
+    outputs.check(&problem.inputs()?)?;
+    let way = problem.way(&Deployment::sim(cluster.nodes))?;
+    if matches!(way, mlr::Way::Splash(_)) {
+        engine::refuse(&[("--priority", cluster.priority.is_some())])?;
+    }
+    let (examples, test) = problem.read()?;
+    let simulated = cluster.config(way.seed(), || calibrate::seconds_per_example(&way, &examples))?;
+    let (work, description) = (way.work(&examples), problem.description(&way));
+    let course = Course { cluster, outputs, simulated, description, work };
+    let (trained, report) =
+        course.observe(|deployment, observe| way.train(deployment, None, (&examples, test.as_ref()), observe))?;
+    let panel = mlr::loss_panel(&trained.epochs, "virtual seconds", |epoch| epoch.seconds);
+    course.end(report, &trained.outcome, trained.epochs.last(), ("Simulated softmax regression", panel))
 }
 
 /// A simulation of any model: how it is shown, reported, drawn and told of.

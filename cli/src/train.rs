@@ -1,11 +1,12 @@
 //! `hemiola train`: one subcommand per model.
 
+pub(crate) mod engine;
 mod held_out;
 pub(crate) mod job;
 pub(crate) mod l1lr;
 pub(crate) mod lda;
 pub(crate) mod mf;
-mod mlr;
+pub(crate) mod mlr;
 mod rica;
 mod saving;
 

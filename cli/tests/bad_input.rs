@@ -10,6 +10,8 @@ mod filters;
 mod generate;
 #[path = "bad_input/l1lr.rs"]
 mod l1lr;
+#[path = "bad_input/splash.rs"]
+mod splash;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -765,9 +767,8 @@ fn every_mistake_gets_one_clear_sentence() {
     prepare(directory.path());
     let before = content(directory.path());
     let mut wrong = Vec::new();
-    let cases =
-        || CASES.iter().chain(checkpoints::CASES).chain(filters::CASES).chain(l1lr::CASES).chain(generate::CASES);
-    for (arguments, code, sentence) in cases() {
+    let cases = [CASES, checkpoints::CASES, filters::CASES, l1lr::CASES, generate::CASES, splash::CASES].concat();
+    for (arguments, code, sentence) in &cases {
         let output = hemiola(directory.path(), arguments);
         let expected = format!("hemiola: {sentence}\n");
         if (output.0, &output.1) != (*code, &expected) {
@@ -776,7 +777,7 @@ fn every_mistake_gets_one_clear_sentence() {
         }
         assert!(content(directory.path()) == before, "'hemiola {arguments}' left something behind");
     }
-    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases().count(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
 /// The exit code and standard error of a command typed in `directory`.

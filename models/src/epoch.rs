@@ -1,6 +1,6 @@
 //! What every training tells after a pass over its data, and when it has told enough.
 
-use hemiola::{Error, Observation, Worker};
+use hemiola::{Error, Observation, Worker, WorkerSplit};
 use serde::{Deserialize, Serialize};
 
 /// How far training is after a pass over the data, summed over all workers; how good the model is by then, each model
@@ -51,7 +51,8 @@ impl<Quality> Epoch<Quality> {
     }
 }
 
-fn own(values: &[f64]) -> &[f64] {
+/// What of a report is a model's own.
+pub(crate) fn own(values: &[f64]) -> &[f64] {
     values.get(COMMON..).unwrap_or_default()
 }
 
@@ -74,7 +75,12 @@ impl Course {
     /// Adds the worker's part to the report of an epoch, which is summed over workers number by number; gives its
     /// number.
     pub(crate) fn report(&self, worker: &mut Worker, epoch: u32, clock: u32, own: &[f64]) -> u32 {
-        let split = worker.split();
+        let numbers = self.numbers(&worker.split(), epoch, clock, own);
+        worker.report(&numbers)
+    }
+
+    /// What a worker adds to the report of an epoch.
+    pub(crate) fn numbers(&self, split: &WorkerSplit, epoch: u32, clock: u32, own: &[f64]) -> Vec<f64> {
         let common: [f64; COMMON] = [
             f64::from(epoch),
             f64::from(clock),
@@ -84,7 +90,7 @@ impl Course {
             split.bytes_sent as f64,
             split.bytes_received as f64,
         ];
-        worker.report(&[&common, own].concat())
+        [&common, own].concat()
     }
 
     /// Whether to go on after a report in which `loss` finds the held-out loss: while it has fallen within the last
@@ -100,9 +106,13 @@ impl Course {
         loss: impl FnOnce(&[f64]) -> f64,
     ) -> Result<bool, Error> {
         let Some(patience) = patience else { return Ok(true) };
-        let loss = loss(own(&worker.totals(report)?));
+        Ok(self.has_patience(patience, loss(own(&worker.totals(report)?))))
+    }
+
+    /// Whether to go on after an epoch with that held-out loss.
+    pub(crate) fn has_patience(&mut self, patience: u32, loss: f64) -> bool {
         self.since_best = if loss < self.best { 0 } else { self.since_best + 1 };
         self.best = self.best.min(loss);
-        Ok(self.since_best < patience)
+        self.since_best < patience
     }
 }

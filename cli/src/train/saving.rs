@@ -46,6 +46,11 @@ fn interval(text: &str) -> Result<Interval, String> {
 }
 
 impl Options {
+    /// Which of the options that ask for checkpoints were given.
+    pub(crate) fn given(&self) -> [(&'static str, bool); 2] {
+        [("--checkpoint", self.checkpoint.is_some()), ("--resume", self.resume.is_some())]
+    }
+
     /// What the options say together, for epochs of so many clocks.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use super::row_width;
 
 /// Floats are worked on in groups of this many, the width of an AVX register.
 pub(super) const LANES: usize = 8;
-type Group = [f32; LANES];
+pub(super) type Group = [f32; LANES];
 
 /// Examples whose columns name rows of a slab, from zero. The last entry of each is the bias.
 #[derive(Clone, Copy, Debug)]
@@ -79,12 +79,12 @@ pub fn probabilities(rows: &[f32], columns: &[u32], values: &[f32], label: u32, 
 }
 
 /// A loop over examples, compiled once for each instruction set and common number of groups in a row.
-trait Loop {
+pub(super) trait Loop {
     /// `GROUPS` is the number of groups in a row, or zero if it is known at run time only.
     fn run<const GROUPS: usize>(self, classes: usize) -> Tally;
 }
 
-fn dispatch(classes: usize, work: impl Loop) -> Tally {
+pub(super) fn dispatch(classes: usize, work: impl Loop) -> Tally {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         #[target_feature(enable = "avx2")]
@@ -204,7 +204,7 @@ impl Tally {
 /// The products of one example with the weights of every class. Even and odd entries are summed beside one another,
 /// because an addition takes several cycles.
 #[inline(always)]
-fn scores<const GROUPS: usize>(rows: &[Group], columns: &[u32], values: &[f32], out: &mut [Group]) {
+pub(super) fn scores<const GROUPS: usize>(rows: &[Group], columns: &[u32], values: &[f32], out: &mut [Group]) {
     if GROUPS == 0 {
         let groups = out.len();
         out.fill([0.0; LANES]);
@@ -232,7 +232,7 @@ fn scores<const GROUPS: usize>(rows: &[Group], columns: &[u32], values: &[f32], 
 }
 
 #[inline(always)]
-fn add_scaled(sums: &mut [Group], row: &[Group], value: f32) {
+pub(super) fn add_scaled(sums: &mut [Group], row: &[Group], value: f32) {
     for (sums, weights) in sums.iter_mut().zip(row) {
         for lane in 0..LANES {
             sums[lane] += value * weights[lane];
@@ -287,7 +287,7 @@ fn sum_of_squares(groups: &[Group]) -> f32 {
 
 /// Turns scores into probabilities, with zeros behind the last class; the loss, and whether the label's score is greatest.
 #[inline(always)]
-fn softmax(scores: &mut [Group], classes: usize, label: u32) -> (f64, bool) {
+pub(super) fn softmax(scores: &mut [Group], classes: usize, label: u32) -> (f64, bool) {
     // A class that is not there gets a score that no other is below, and no probability.
     scores.as_flattened_mut()[classes..].fill(f32::MIN);
     let label_score = scores.as_flattened()[label as usize];
