@@ -25,6 +25,9 @@ test: check ## everything that continuous integration runs
 	$(CARGO) run --quiet -p hemiola --example hello -- threads
 	$(CARGO) run --quiet -p hemiola --example hello -- tcp
 	$(CARGO) run --quiet -p hemiola --example hello -- sim
+	$(CARGO) run --quiet -p hemiola --example splash -- threads
+	$(CARGO) run --quiet -p hemiola --example splash -- tcp
+	$(CARGO) run --quiet -p hemiola --example splash -- sim
 	$(CARGO) run --quiet -p hemiola --example momentum -- threads
 	$(CARGO) run --quiet -p hemiola --example momentum -- tcp
 	$(CARGO) run --quiet -p hemiola --example momentum -- sim
@@ -41,7 +44,7 @@ soak: ## 50 jobs killed at random moments that go on from their checkpoints (SEE
 	$(if $(SEED),HEMIOLA_SEED=$(SEED)) HEMIOLA_MOMENTS=50 $(CARGO) test -p hemiola --test checkpoints -- --nocapture killed
 	$(if $(SEED),HEMIOLA_SEED=$(SEED)) HEMIOLA_MOMENTS=50 $(CARGO) test -p hemiola-cli --test checkpoints -- --nocapture killed
 
-bench: build ## speed beside other programs, and what parts cost (NAME=mf|lda|mlr|l1lr|processes|wire|tasks|budget|checkpoints for one)
+bench: build ## speed beside other programs, and what parts cost (NAME=mf|lda|mlr|l1lr|processes|wire|tasks|splash|budget|checkpoints for one)
 	./bench/run $(NAME)
 
 fuzz: ## any bytes into a decoder for a minute (NAME=frame|ratings|corpus|labelled|model; needs a nightly toolchain)

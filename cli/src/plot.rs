@@ -23,6 +23,17 @@ pub(crate) enum Panel {
         /// The lines.
         curves: Vec<Curve>,
     },
+    /// Points that are not joined.
+    Points {
+        /// What is shown.
+        title: String,
+        /// What is to the right.
+        x: String,
+        /// What is upwards.
+        y: String,
+        /// The points of each name.
+        curves: Vec<Curve>,
+    },
     /// Upright bars at whole numbers.
     Bars {
         /// What is shown.
@@ -154,7 +165,8 @@ where
     let area = area.margin(pixels(10.0), 0, 0, 0).titled(title, heading)?;
     for (part, panel) in area.split_evenly((1, panels.len())).iter().zip(panels) {
         match panel {
-            Panel::Curves { title, x, y, curves } => draw_curves(part, scale, [title, x, y], curves)?,
+            Panel::Curves { title, x, y, curves } => draw_curves(part, scale, [title, x, y], curves, true)?,
+            Panel::Points { title, x, y, curves } => draw_curves(part, scale, [title, x, y], curves, false)?,
             Panel::Bars { title, x, y, bars } => draw_bars(part, scale, [title, x, y], bars)?,
             Panel::Network { receivers } => draw_network(part, scale, receivers)?,
         }
@@ -170,6 +182,7 @@ fn draw_curves<B: DrawingBackend>(
     scale: f64,
     names: [&str; 3],
     curves: &[Curve],
+    joined: bool,
 ) -> Result<()>
 where
     B::ErrorType: 'static,
@@ -186,10 +199,13 @@ where
             let half = (scale * 1.2) as i32;
             Rectangle::new([(x, y - half), (x + (18.0 * scale) as i32, y + half)], colour.filled())
         };
-        let line = chart.draw_series(LineSeries::new(curve.points.iter().copied(), style))?;
+        let joined_points = if joined { &curve.points[..] } else { &[] };
+        let line = chart.draw_series(LineSeries::new(joined_points.iter().copied(), style))?;
         line.label(curve.name.as_str()).legend(sample);
-        let dot = |point: &(f64, f64)| Circle::new(*point, (2.6 * scale) as i32, colour.filled());
-        if curve.points.len() <= 60 {
+        // One that stands alone is seen among many.
+        let radius = if !joined && curve.points.len() == 1 { 5.0 } else { 2.6 };
+        let dot = |point: &(f64, f64)| Circle::new(*point, (radius * scale) as i32, colour.filled());
+        if curve.points.len() <= 60 || !joined {
             chart.draw_series(curve.points.iter().map(dot))?;
         }
     }

@@ -95,5 +95,6 @@ fn write(finding: &Finding, directory: &std::path::Path) -> Result<()> {
 fn panel(panel: &hemiola_models::reproduce::Panel) -> Panel {
     let curve = |series: &Series| Curve { name: series.name.clone(), points: series.points.clone() };
     let curves = panel.series.iter().map(curve).collect();
-    Panel::Curves { title: panel.title.clone(), x: panel.x.clone(), y: panel.y.clone(), curves }
+    let (title, x, y) = (panel.title.clone(), panel.x.clone(), panel.y.clone());
+    if panel.lines { Panel::Curves { title, x, y, curves } } else { Panel::Points { title, x, y, curves } }
 }

@@ -164,12 +164,13 @@ impl Truth {
     }
 }
 
+/// Where drawn numbers come from.
 #[derive(Debug)]
-struct Random(Xoshiro256PlusPlus);
+pub(crate) struct Random(pub(crate) Xoshiro256PlusPlus);
 
 impl Random {
     /// Between 0 and 1, never 0.
-    fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
@@ -177,7 +178,7 @@ impl Random {
         ((u128::from(self.0.next_u64()) * limit as u128) >> 64) as usize
     }
 
-    fn normal(&mut self) -> f32 {
+    pub(crate) fn normal(&mut self) -> f32 {
         let radius = (-2.0 * self.uniform().ln()).sqrt();
         (radius * (std::f64::consts::TAU * self.uniform()).cos()) as f32
     }

@@ -3,6 +3,7 @@
 mod bosen;
 mod essp;
 mod ps;
+mod splash;
 mod vap;
 
 use crate::generate::GenerateError;
@@ -81,6 +82,8 @@ pub struct Panel {
     pub y: String,
     /// The curves.
     pub series: Vec<Series>,
+    /// Whether the points of a curve follow one another, and are joined by lines.
+    pub lines: bool,
 }
 
 /// Points of one name.
@@ -117,7 +120,7 @@ impl Default for Scale {
 }
 
 /// All reproductions, in the order of the papers.
-pub const ALL: [Reproduction; 14] = [
+pub const ALL: [Reproduction; 16] = [
     Reproduction {
         name: "essp-staleness",
         figure: "paper 1, figure 2 left",
@@ -183,6 +186,18 @@ pub const ALL: [Reproduction; 14] = [
         figure: "paper 2, figure 8",
         claim: "More clocks in a pass cost bandwidth in proportion and help; managed communication with relative magnitude converges 28 % faster than 8 clocks a pass on 63 % of their bandwidth.",
         run: bosen::clock_ticks,
+    },
+    Reproduction {
+        name: "splash-toy",
+        figure: "paper 4, figure 1 and section 4.4",
+        claim: "Of 30 threads' solutions on a thirtieth of the samples each, averages are biased and sums far off; averages of those that took samples 30-fold are as good as one thread's on all samples.",
+        run: splash::toy,
+    },
+    Reproduction {
+        name: "splash-rate",
+        figure: "paper 4, theorem 2",
+        claim: "The mean squared error falls as one over the number of processed samples, however many threads there are: a slope of -1 in log-log.",
+        run: splash::rate,
     },
     Reproduction {
         name: "ps-delay",

@@ -1,4 +1,4 @@
-//! The figures of the Bösen and the Parameter Server paper, made at a scale at which they say nothing: that they are made at all.
+//! The figures of the Bösen, the Splash and the Parameter Server paper, made at a scale at which they say nothing: that they are made at all.
 
 use hemiola_models::reproduce::{ALL, Scale};
 
@@ -23,7 +23,13 @@ fn every_figure_has_its_curves() {
     assert_eq!(curves[0], 5, "a course for each number of clocks, and for managed communication");
     let (curves, _) = made("bosen-adarevision", &TINY);
     assert_eq!(curves.len(), 2, "one node and several");
-    for (name, curves) in [("ps-delay", &[2, 6][..]), ("ps-waiting", &[2]), ("ps-working-set", &[1])] {
+    for (name, curves) in [
+        ("splash-toy", &[6, 6, 7][..]),
+        ("splash-rate", &[3]),
+        ("ps-delay", &[2, 6]),
+        ("ps-waiting", &[2]),
+        ("ps-working-set", &[1]),
+    ] {
         assert_eq!(made(name, &TINY).0, curves, "{name}");
     }
 }

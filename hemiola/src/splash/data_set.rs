@@ -89,8 +89,18 @@ impl<L> Course<L> {
     /// The next `count` blocks of worker `me`.
     fn next(&self, me: usize, count: usize) -> &[u32] {
         let first = self.blocks - self.left[me];
-        let bound = |block: usize| self.order.len() * block / self.blocks;
-        &self.order[bound(first)..bound(first + count)]
+        &self.order[self.bound(first)..self.bound(first + count)]
+    }
+
+    /// The next block of worker `me`, and the one after it.
+    fn next_two(&self, me: usize) -> (&[u32], &[u32]) {
+        let first = self.blocks - self.left[me];
+        self.next(me, 2).split_at(self.bound(first + 1) - self.bound(first))
+    }
+
+    /// Where a block begins in the order.
+    fn bound(&self, block: usize) -> usize {
+        self.order.len() * block / self.blocks
     }
 }
 
@@ -299,7 +309,8 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
         self.exchange.synchronise(self.worker, &mut self.state.shared, m, active)
     }
 
-    /// Lets groups of several sizes process a block each, and applies what the group with the smallest loss came to.
+    /// Lets groups of several sizes process a block each, and applies what the group with the smallest loss came to. All
+    /// are tested on the same elements, the next block of every worker, which none has seen in this pass.
     fn try_out<P>(
         &mut self,
         course: &mut Course<L>,
@@ -310,39 +321,44 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
     where
         P: FnMut(&E, f64, &mut Shared, &mut Local<L>),
     {
+        course.blocks *= 2;
+        course.left.iter_mut().for_each(|left| *left *= 2);
         let me = self.worker.id().0;
-        let ends: Vec<u32> = sizes
-            .iter()
-            .scan(0, |end, size| {
-                *end += size;
-                Some(*end)
-            })
-            .collect();
-        let mine = ends.partition_point(|end| *end <= me);
-        let block = course.next(me as usize, 1);
+        let end = |group: usize| sizes[..=group].iter().sum::<u32>();
+        let mine = (0..sizes.len()).position(|group| me < end(group)).unwrap_or(0);
+        let (train, test) = course.next_two(me as usize);
         let mark = self.state.delayed.mark();
-        self.process(block, sizes[mine], process, &course.began)?;
-        let candidates = self.exchange.candidates(self.worker, &self.state.shared, sizes, mine)?;
-        // What a group was trained on says nothing about it, so the others' elements test it.
-        let mut report = vec![ENGINE; 1 + 2 * sizes.len()];
-        for (group, candidate) in candidates.iter().enumerate().filter(|(group, _)| *group != mine) {
-            let elements = block.iter().map(|&at| &self.elements.all[self.part[at as usize] as usize]);
-            report[1 + 2 * group] = elements.map(|element| loss(element, candidate)).sum();
-            report[2 + 2 * group] = block.len() as f64;
+        // A weight that the algorithm does not stand is no failure where a smaller one can be chosen.
+        let broke = match self.process(train, sizes[mine], process, &course.began) {
+            Err(Error::Splash(SplashError::NotFinite { .. } | SplashError::NotFiniteOnce { .. })) if mine > 0 => true,
+            processed => processed.map(|()| false)?,
+        };
+        if broke {
+            self.state.shared.revert();
         }
-        self.charge(block)?;
+        let candidates = self.exchange.candidates(self.worker, &self.state.shared, sizes, mine)?;
+        let mut report = vec![ENGINE; 2 + sizes.len()];
+        report[1] = test.len() as f64;
+        for (sum, candidate) in report[2..].iter_mut().zip(&candidates) {
+            let elements = test.iter().map(|&at| &self.elements.all[self.part[at as usize] as usize]);
+            *sum = elements.map(|element| loss(element, candidate)).sum();
+        }
+        if broke {
+            report[2 + mine] = f64::INFINITY;
+        }
+        self.charge(test)?;
         let index = self.worker.report(&report);
-        let losses: Vec<f64> =
-            self.worker.totals(index)?[1..].as_chunks::<2>().0.iter().map(|[sum, n]| sum / n).collect();
+        let totals = self.worker.totals(index)?;
+        let losses: Vec<f64> = totals[2..].iter().map(|sum| sum / totals[1]).collect();
         let best = self.choice.choose(sizes, &losses);
         if mine != best {
             self.state.shared.revert();
-            self.state.delayed.forget_since(mark, block.iter().map(|&at| at as usize));
-            for &at in block {
+            self.state.delayed.forget_since(mark, train.iter().map(|&at| at as usize));
+            for &at in train {
                 self.state.locals[at as usize].clone_from(&course.began.locals[at as usize]);
             }
         }
-        course.left[(ends[best] - sizes[best]) as usize..ends[best] as usize].iter_mut().for_each(|left| *left -= 1);
+        course.left[(end(best) - sizes[best]) as usize..end(best) as usize].iter_mut().for_each(|left| *left -= 1);
         self.synchronise(sizes[best], mine == best)
     }
 

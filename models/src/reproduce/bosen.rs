@@ -185,5 +185,5 @@ fn times(count: Option<f64>, other: Option<f64>) -> f64 {
 }
 
 fn panel(title: &str, x: &str, y: &str, series: Vec<Series>) -> Panel {
-    Panel { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), series }
+    Panel { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), series, lines: true }
 }

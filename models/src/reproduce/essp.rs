@@ -100,6 +100,7 @@ pub(super) fn staleness(scale: &Scale) -> Result<Findings, ReproduceError> {
             x: "clock differential".to_owned(),
             y: "share of reads".to_owned(),
             series,
+            lines: true,
         });
     }
     let ratios = [2.0, 4.0, 8.0, 16.0, 32.0];
@@ -115,6 +116,7 @@ pub(super) fn staleness(scale: &Scale) -> Result<Findings, ReproduceError> {
             name: "ESSP".to_owned(),
             points: ratios.into_iter().map(fresh_at).collect::<Result<_, _>>()?,
         }],
+        lines: true,
     });
     let list = |shares: &[(u32, f64)]| {
         let share = |(bound, share): &(u32, f64)| format!("{:.1} % at s = {bound}", share * 100.0);
@@ -157,6 +159,7 @@ pub(super) fn breakdown(scale: &Scale) -> Result<Findings, ReproduceError> {
                 Series { name: "computation".to_owned(), points: compute },
                 Series { name: "and communication".to_owned(), points: both },
             ],
+            lines: true,
         });
     }
     let list = |waits: &[(f64, f64)]| {
@@ -196,6 +199,7 @@ pub(super) fn convergence(scale: &Scale) -> Result<Findings, ReproduceError> {
         x: x.to_owned(),
         y: "squared loss".to_owned(),
         series,
+        lines: true,
     };
     let panels = vec![panel("per clock", "clock", per_clock), panel("per second", "virtual seconds", per_second)];
     Ok(Findings { found, holds, panels })
@@ -234,7 +238,13 @@ pub(super) fn robustness(scale: &Scale) -> Result<Findings, ReproduceError> {
             series.push(Series { name: format!("s = {bound}"), points });
         }
         shakes.push(excess);
-        panels.push(Panel { title: name.to_owned(), x: "clock".to_owned(), y: "squared loss".to_owned(), series });
+        panels.push(Panel {
+            title: name.to_owned(),
+            x: "clock".to_owned(),
+            y: "squared loss".to_owned(),
+            series,
+            lines: true,
+        });
     }
     let worst = |excess: &[(f64, f64)]| excess.iter().map(|(_, worst)| *worst).fold(1.0, f64::max);
     let holds = reference.is_finite() && worst(&shakes[1]) < 1.25 && worst(&shakes[0]) > 1.5 * worst(&shakes[1]);

@@ -105,5 +105,5 @@ impl Bench {
 
 fn panel(title: &str, x: &str, y: &str, series: Vec<(&str, Vec<(f64, f64)>)>) -> Panel {
     let series = series.into_iter().map(|(name, points)| Series { name: name.to_owned(), points }).collect();
-    Panel { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), series }
+    Panel { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), series, lines: true }
 }

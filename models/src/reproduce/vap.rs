@@ -83,6 +83,7 @@ pub(super) fn cost(scale: &Scale) -> Result<Findings, ReproduceError> {
         x: "value bound v0".to_owned(),
         y: format!("{y}, multiple of ESSP's"),
         series: vec![Series { name: "VAP".to_owned(), points }],
+        lines: true,
     };
     let panels = vec![panel("bytes sent", sent), panel("waiting", waits)];
     Ok(Findings { found, holds, panels })

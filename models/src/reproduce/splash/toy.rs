@@ -1,0 +1,169 @@
+//! Section 4.4: seven solutions of a small convex problem, (a) to (g), one beside the other.
+//!
+//! A weight says how many times in a row a sample occurs. The paper's formula (10) takes the gradient once, with the sum
+//! of the steps; with 30 of the first steps in one that overshoots, and the 30 solutions scatter more than the samples
+//! themselves. Taking the steps one after the other is what the weight means, and costs little here. Both are shown.
+
+use super::super::{Findings, Panel, ReproduceError, Scale, Series};
+use crate::generate::Random;
+use hemiola::Deployment;
+use hemiola::splash::{self, Array, DataSet, Options, Scalar, Shared};
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const SAMPLES: usize = 3000;
+const THREADS: u32 = 30;
+const CURVATURE: [f64; 2] = [1.0, 0.01];
+const START: [f32; 2] = [-1.0, -1.0];
+
+type Point = [f64; 2];
+type Sample = [f32; 2];
+
+/// How a weighted sample is processed.
+#[derive(Clone, Copy, PartialEq)]
+enum Update {
+    /// Formula (10).
+    Summed,
+    /// As many updates as the weight says.
+    Repeated,
+}
+
+#[derive(Clone, Copy)]
+struct Sgd {
+    t: Scalar,
+    w: Array,
+    update: Update,
+}
+
+impl Sgd {
+    fn new(update: Update) -> (Shared, Self) {
+        let mut shared = Shared::default();
+        let (t, w) = (shared.scalar("t", 0.0), shared.array("w", 2));
+        shared.edit(w).copy_from_slice(&START);
+        (shared, Self { t, w, update })
+    }
+
+    fn process(&self, x: &Sample, weight: f64, shared: &mut Shared) {
+        shared.add(self.t, weight);
+        let t = shared.get(self.t) as u64;
+        let steps = (t - weight as u64 + 1..=t).map(|t| 1.0 / (t as f64).sqrt());
+        let sum = [steps.clone().sum()];
+        for k in 0..2 {
+            let start = f64::from(shared.get(self.w.at(k)));
+            let descend = |w: f64, step: f64| w - step * 2.0 * CURVATURE[k] * (w - f64::from(x[k]));
+            let end = match self.update {
+                Update::Summed => sum.into_iter().fold(start, descend),
+                Update::Repeated => steps.clone().fold(start, descend),
+            };
+            shared.add(self.w.at(k), (end - start) as f32);
+        }
+    }
+
+    fn solution(&self, shared: &Shared) -> Point {
+        [0, 1].map(|k| f64::from(shared.get(self.w.at(k))))
+    }
+}
+
+/// What threads come to: each by itself with samples of weight 1 and of weight `threads`, and combined by formula (9).
+struct Solutions {
+    unit: Vec<Point>,
+    weighted: Vec<Point>,
+    combined: Point,
+}
+
+fn solve(samples: &[Sample], threads: u32, update: Update) -> Result<Solutions, ReproduceError> {
+    let (shared, sgd) = Sgd::new(update);
+    // The samples are in no order, and so the solution of a thread by itself is the one that it contributes.
+    let options = Options { shuffle: false, ..Options::default() };
+    let program = |set: &mut DataSet<Sample, ()>| {
+        let mut alone = |weight: f64| {
+            let mut replica = set.shared().clone();
+            set.foreach(|x, _, _| sgd.process(x, weight, &mut replica));
+            sgd.solution(&replica)
+        };
+        let solutions = [alone(1.0), alone(f64::from(threads))].concat();
+        set.run(|x, weight, shared, _| sgd.process(x, weight, shared))?;
+        Ok(solutions.iter().flat_map(|number| number.to_le_bytes()).collect())
+    };
+    let trained = splash::run(&Deployment::threads(threads), &options, &shared, samples, program)?;
+    let number = |result: &Vec<u8>, i: usize| f64::from_le_bytes(result.as_chunks().0[i]);
+    let points =
+        |first| trained.outcome.results.iter().map(move |result| [number(result, first), number(result, first + 1)]);
+    let combined = sgd.solution(&trained.shared);
+    Ok(Solutions { unit: points(0).collect(), weighted: points(2).collect(), combined })
+}
+
+fn distance(a: Point, b: Point) -> f64 {
+    (a[0] - b[0]).hypot(a[1] - b[1])
+}
+
+/// One draw of the samples, and what is made of it: (a), (b), (c), (d), (e), then (f) and (g) by either update.
+struct Draw {
+    minimizer: Point,
+    sequential: Point,
+    local: Vec<Point>,
+    averaged: Point,
+    accumulated: Point,
+    summed: Solutions,
+    repeated: Solutions,
+}
+
+fn draw(seed: u64) -> Result<Draw, ReproduceError> {
+    let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(seed));
+    let samples: Vec<Sample> = (0..SAMPLES).map(|_| [random.normal(), random.normal()]).collect();
+    let minimizer = [0, 1].map(|k| samples.iter().map(|x| f64::from(x[k])).sum::<f64>() / SAMPLES as f64);
+    let sequential = solve(&samples, 1, Update::Summed)?.combined;
+    let summed = solve(&samples, THREADS, Update::Summed)?;
+    let repeated = solve(&samples, THREADS, Update::Repeated)?;
+    let local = summed.unit.clone();
+    let moved = [0, 1].map(|k| local.iter().map(|w| w[k] - f64::from(START[k])).sum::<f64>());
+    let accumulated = [0, 1].map(|k| f64::from(START[k]) + moved[k]);
+    let averaged = [0, 1].map(|k| f64::from(START[k]) + moved[k] / f64::from(THREADS));
+    Ok(Draw { minimizer, sequential, local, averaged, accumulated, summed, repeated })
+}
+
+pub(in crate::reproduce) fn toy(scale: &Scale) -> Result<Findings, ReproduceError> {
+    let draws: Vec<Draw> =
+        (0..u64::from(scale.passes)).map(|i| draw(scale.seed.wrapping_add(i << 32))).collect::<Result<_, _>>()?;
+    let mean = |point: fn(&Draw) -> Point| {
+        draws.iter().map(|draw| distance(point(draw), draw.minimizer)).sum::<f64>() / draws.len() as f64
+    };
+    let b = mean(|draw| draw.sequential);
+    let (d, e) = (mean(|draw| draw.averaged), mean(|draw| draw.accumulated));
+    let (summed, repeated) = (mean(|draw| draw.summed.combined), mean(|draw| draw.repeated.combined));
+    let percent = |g: f64| 100.0 * (g / b - 1.0);
+    let found = format!(
+        "Distances from the minimizer (a), means of {} draws: (b) one thread {b:.3}; (d) averaging {d:.3}; (e) accumulation {e:.1}; (g) {repeated:.3} with the update repeated as often as the weight says, {:+.0} % of (b), and {summed:.3} with formula (10), {:+.0} %.",
+        draws.len(),
+        percent(repeated),
+        percent(summed)
+    );
+    let holds = repeated <= 1.1 * b && d >= 2.0 * b && e >= 20.0 * b;
+    let panels = draws.first().map_or_else(Vec::new, |first| {
+        let points = |points: &[Point]| points.iter().map(|point| (point[0], point[1])).collect();
+        let series = |name: &str, of: &[Point]| Series { name: name.to_owned(), points: points(of) };
+        let panel = |title: &str, series| Panel {
+            title: title.to_owned(),
+            x: "first coordinate".to_owned(),
+            y: "second coordinate".to_owned(),
+            series,
+            lines: false,
+        };
+        let near = |of: &Solutions| {
+            vec![
+                series("(c) local, weight 1", &first.local),
+                series("(f) local, weight 30", &of.weighted),
+                series("(d) averaging", &[first.averaged]),
+                series("(a) minimizer", &[first.minimizer]),
+                series("(b) one thread", &[first.sequential]),
+                series("(g) combined", &[of.combined]),
+            ]
+        };
+        let mut all = near(&first.repeated);
+        all.push(series("(e) accumulation", &[first.accumulated]));
+        let titles = ["update repeated as the weight says", "update by formula (10)", "with accumulation"];
+        let drawn = [near(&first.repeated), near(&first.summed), all];
+        titles.into_iter().zip(drawn).map(|(title, series)| panel(title, series)).collect()
+    });
+    Ok(Findings { found, holds, panels })
+}
