@@ -56,12 +56,14 @@ fn step((w, seen): &mut Plain, x: &[f64], greatest: &[f64], decay: &[f64], label
         for j in 0..x.len() {
             for c in 0..CLASSES {
                 w[j][c] -= part * steps[j][c] * scaled[j] / greatest[j] * errors[c];
-                seen[j][c] += part * (scaled[j] * errors[c]).powi(2);
             }
         }
     }
     for j in 0..x.len() {
-        (0..CLASSES).for_each(|c| w[j][c] -= before[j][c] * shrink(j, c));
+        for c in 0..CLASSES {
+            w[j][c] -= before[j][c] * shrink(j, c);
+            seen[j][c] += weight * (scaled[j] * first[c]).powi(2);
+        }
     }
 }
 
@@ -90,7 +92,8 @@ fn plainly(set: &Examples, config: &Config, workers: usize) -> Vec<[f64; CLASSES
         let mut state: Plain = (mean.iter().map(|_| [0.0; CLASSES]).collect(), vec![[0.0; CLASSES]; FEATURES + 1]);
         for number in set.len() * worker / workers..set.len() * (worker + 1) / workers {
             let label = set.labels()[number] as usize;
-            step(&mut state, &dense(number), &greatest, &decay, label, workers as f64, f64::from(config.rate));
+            let rate = f64::from(config.rate) / (workers as f64).powf(0.25);
+            step(&mut state, &dense(number), &greatest, &decay, label, workers as f64, rate);
         }
         for (mean, w) in mean.iter_mut().zip(&state.0) {
             (0..CLASSES).for_each(|c| mean[c] += w[c] / workers as f64);

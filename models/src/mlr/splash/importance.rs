@@ -23,8 +23,8 @@ const STEPS_MAX: usize = 1000;
 pub(super) struct Passage {
     /// `∫ e dt`: what the weights move along, times their steps and features.
     pub(super) moved: Vec<Group>,
-    /// `∫ e² dt`: what the sums of squared gradients grow by, times the squared features.
-    pub(super) squares: Vec<Group>,
+    /// The same before a step.
+    before: Vec<Group>,
     /// Errors at the stages of a step.
     stages: [Vec<Group>; 4],
     scores: Vec<Group>,
@@ -33,14 +33,14 @@ pub(super) struct Passage {
 impl Passage {
     /// Lets `weight` pass over an example with these scores, whose errors are `errors`; `pulls` are the `q` of above.
     #[inline(always)]
-    pub(super) fn pass<const GROUPS: usize>(
+    pub(super) fn pass(
         &mut self,
         (scores, errors, pulls): (&[Group], &[Group], &[Group]),
         (classes, label): (usize, u32),
         weight: f32,
     ) {
         let groups = scores.len();
-        for vector in [&mut self.moved, &mut self.squares, &mut self.scores].into_iter().chain(&mut self.stages) {
+        for vector in [&mut self.moved, &mut self.scores].into_iter().chain(&mut self.stages) {
             vector.clear();
             vector.resize(groups, [0.0; LANES]);
         }
@@ -57,12 +57,12 @@ impl Passage {
             for (stage, part) in [(1, 0.5), (2, 0.75)] {
                 self.errors_after(scores, pulls, stage, step * part, (classes, label));
             }
-            let before = (self.moved.clone(), self.squares.clone());
+            self.before.clone_from(&self.moved);
             self.advance(step, [2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0]);
             self.errors_after(scores, pulls, 3, 0.0, (classes, label));
             let off = self.off(pulls) * step;
             if off > TOLERANCE {
-                (self.moved, self.squares) = before;
+                self.moved.clone_from(&self.before);
                 step *= 0.5;
                 continue;
             }
@@ -104,10 +104,9 @@ impl Passage {
         let [first, second, third, _] = &self.stages;
         for group in 0..self.moved.len() {
             for lane in 0..LANES {
-                let errors = [first[group][lane], second[group][lane], third[group][lane]];
-                let mean = |of: fn(f32) -> f32| (0..3).map(|i| means[i] * of(errors[i])).sum::<f32>();
-                self.moved[group][lane] += part * mean(|e| e);
-                self.squares[group][lane] += part * mean(|e| e * e);
+                let mean =
+                    means[0] * first[group][lane] + means[1] * second[group][lane] + means[2] * third[group][lane];
+                self.moved[group][lane] += part * mean;
             }
         }
     }
@@ -159,7 +158,7 @@ mod tests {
         softmax(&mut errors, classes, label);
         errors[label as usize / LANES][label as usize % LANES] -= 1.0;
         let mut passage = Passage::default();
-        passage.pass::<0>((&padded, &errors, &pulls), (classes, label), weight);
+        passage.pass((&padded, &errors, &pulls), (classes, label), weight);
         let (moved, pulls) = (passage.moved.as_flattened(), pulls.as_flattened());
         (0..classes).map(|c| scores[c] - f64::from(pulls[c]) * f64::from(moved[c])).collect()
     }
