@@ -12,7 +12,6 @@ use hemiola::sim::{self, Hazard, Servers, Straggler};
 use hemiola::{Deployment, Outcome};
 use hemiola_models::l1lr::distributed;
 use hemiola_models::l1lr::model::L1lrModel;
-use hemiola_models::mf::train::Arranged;
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -160,15 +159,20 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
     outputs.check(&problem.inputs()?)?;
     let workers = cluster.nodes * cluster.workers;
     // The shape of a cluster does not change what the options mean, so one that costs nothing to make will do.
-    let config = problem.config(&Deployment::sim(cluster.nodes), workers)?;
-    let simulated = cluster.config(config.seed, || calibrate::seconds_per_rating(config.rank))?;
+    let way = problem.way(&Deployment::sim(cluster.nodes), workers)?;
+    if matches!(way, mf::Way::Splash(_)) {
+        engine::refuse(&[("--priority", cluster.priority.is_some())])?;
+    }
     let (ratings, train, shape) = problem.read()?.into_ratings();
-    let work = mf::work(&config, train);
-    let course = Course { cluster, outputs, simulated, description: problem.description(&config), work };
-    let (trained, report) = course.observe(|deployment, observe| {
-        let data = Arranged::new(ratings, train, shape, workers, &config)?;
-        Ok(hemiola_models::mf::train::train(&config, deployment, data, observe)?)
-    })?;
+    let measure = || match &way {
+        mf::Way::Tables(config) => calibrate::seconds_per_rating(config.rank),
+        mf::Way::Splash(config) => calibrate::seconds_per_rating_of_user(config, &ratings[..train], shape),
+    };
+    let simulated = cluster.config(way.seed(), measure)?;
+    let (work, description) = (way.work(train), problem.description(&way));
+    let course = Course { cluster, outputs, simulated, description, work };
+    let (trained, report) =
+        course.observe(|deployment, observe| way.train(deployment, None, (ratings, train, shape), observe))?;
     let panel = mf::loss_panel(&trained.epochs, "virtual seconds", |epoch| epoch.seconds);
     course.end(report, &trained.outcome, trained.epochs.last(), ("Simulated matrix factorisation", panel))
 }
@@ -176,13 +180,15 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
 fn simulate_lda(simulation: &Simulation<lda::Problem>) -> Result<()> {
     let Simulation { problem, cluster, outputs } = simulation;
     outputs.check(&problem.inputs()?)?;
-    let config = problem.config(&Deployment::sim(cluster.nodes))?;
+    let way = problem.way(&Deployment::sim(cluster.nodes))?;
+    if matches!(way, lda::Way::Splash(_)) {
+        engine::refuse(&[("--priority", cluster.priority.is_some())])?;
+    }
     let corpus = problem.read()?.corpus;
-    let simulated = cluster.config(config.seed, || calibrate::seconds_per_word(&config, &corpus))?;
-    let work = Work { units: ("words", corpus.tokens()), epochs: config.epochs, may_stop_early: false };
-    let course = Course { cluster, outputs, simulated, description: problem.description(&config), work };
-    let (trained, report) = course
-        .observe(|deployment, observe| Ok(hemiola_models::lda::train::train(&config, deployment, &corpus, observe)?))?;
+    let simulated = cluster.config(way.seed(), || calibrate::seconds_per_word(&way, &corpus))?;
+    let (work, description) = (way.work(&corpus), problem.description(&way));
+    let course = Course { cluster, outputs, simulated, description, work };
+    let (trained, report) = course.observe(|deployment, observe| way.train(deployment, None, &corpus, observe))?;
     let panel = lda::likelihood_panel(&trained.epochs, "virtual seconds", |epoch| epoch.seconds);
     course.end(report, &trained.outcome, trained.epochs.last(), ("Simulated topic model", panel))
 }

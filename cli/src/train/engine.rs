@@ -1,9 +1,11 @@
 //! The options that say which engine trains: tables that workers read and change, or Splash.
 
+use super::saving;
 use crate::failure::usage;
-use crate::numbers;
+use crate::{deploy, numbers};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use hemiola::checkpoint::Checkpoints;
 use hemiola::splash::{self, Degree};
 use serde_json::{Value, json};
 
@@ -78,6 +80,16 @@ pub(crate) fn refuse(options: &[(&str, bool)]) -> Result<()> {
         Some((option, _)) => Err(usage(format!("{option} has no effect with --engine splash; leave it out"))),
         None => Ok(()),
     }
+}
+
+/// Refuses the options of a training that Splash does not have; gives the checkpoints that there are then, none.
+///
+/// # Errors
+/// If one was given.
+pub(crate) fn no_checkpoints(saving: &saving::Options, deployment: &deploy::Options) -> Result<Option<Checkpoints>> {
+    refuse(&saving.given())?;
+    refuse(&[("--priority", deployment.has_priority())])?;
+    saving.meaning(1)
 }
 
 /// What a report says of how passes are made.

@@ -120,11 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut job = Job::new(place, outputs, &problem.data[0], problem.description(&way));
     job.checkpoints = match &way {
         Way::Tables(config) => saving.meaning(config.clocks_per_epoch)?,
-        Way::Splash(_) => {
-            engine::refuse(&saving.given())?;
-            engine::refuse(&[("--priority", deployment.has_priority())])?;
-            saving.meaning(1)?
-        }
+        Way::Splash(_) => engine::no_checkpoints(saving, deployment)?,
     };
     if !deploy::is_child() {
         saving.check()?;

@@ -97,4 +97,85 @@ pub(crate) const CASES: &[Case] = &[
         2,
         "--priority has no effect with --engine splash; leave it out",
     ),
+    ("train mf good.csv --degree auto", 2, "--degree has an effect only with --engine splash"),
+    ("train mf good.csv --synchronisations 2", 2, "--synchronisations has an effect only with --engine splash"),
+    (
+        "train mf good.csv --engine splash --consistency ssp",
+        2,
+        "--consistency has no effect with --engine splash; leave it out",
+    ),
+    (
+        "train mf good.csv --engine splash --step-size adagrad",
+        2,
+        "--step-size has no effect with --engine splash; leave it out",
+    ),
+    ("train mf good.csv --engine splash --damping 1", 2, "--damping has no effect with --engine splash; leave it out"),
+    ("train mf good.csv --engine splash --decay 0.5", 2, "--decay has no effect with --engine splash; leave it out"),
+    (
+        "train mf good.csv --engine splash --clocks-per-epoch 2",
+        2,
+        "--clocks-per-epoch has no effect with --engine splash; leave it out",
+    ),
+    (
+        "train mf good.csv --engine splash --resume saved",
+        2,
+        "--resume has no effect with --engine splash; leave it out",
+    ),
+    (
+        "train mf good.csv --engine splash --workers 2 --degree 3",
+        1,
+        "a degree of 3 needs as many workers, and there are 2",
+    ),
+    (
+        "train mf good.csv --engine splash --patience 2 --no-holdout",
+        2,
+        "--patience has no effect with --no-holdout, because it looks at held-out ratings; leave one of them out",
+    ),
+    (
+        "simulate mf good.csv --engine splash --budget 1gbit --priority random",
+        2,
+        "--priority has no effect with --engine splash; leave it out",
+    ),
+    ("train lda prose.txt --samples 4", 2, "--samples has an effect only with --engine splash"),
+    ("train lda prose.txt --degree 1", 2, "--degree has an effect only with --engine splash"),
+    (
+        "train lda prose.txt --engine splash --samples 0",
+        2,
+        "invalid value '0' for '--samples <N>': expected a whole number between 1 and 1024",
+    ),
+    (
+        "train lda prose.txt --engine splash --sampler mh",
+        2,
+        "--sampler has no effect with --engine splash; leave it out",
+    ),
+    (
+        "train lda prose.txt --engine splash --begin-with 0.5",
+        2,
+        "--begin-with has no effect with --engine splash; leave it out",
+    ),
+    (
+        "train lda prose.txt --engine splash --clocks-per-epoch 2",
+        2,
+        "--clocks-per-epoch has no effect with --engine splash; leave it out",
+    ),
+    (
+        "train lda prose.txt --engine splash --staleness 2",
+        2,
+        "--staleness has no effect with --engine splash; leave it out",
+    ),
+    (
+        "train lda prose.txt --engine splash --checkpoint saved",
+        2,
+        "--checkpoint has no effect with --engine splash; leave it out",
+    ),
+    (
+        "train lda prose.txt --engine splash --workers 2 --degree 3",
+        1,
+        "a degree of 3 needs as many workers, and there are 2",
+    ),
+    (
+        "simulate lda prose.txt --engine splash --budget 1gbit --priority random",
+        2,
+        "--priority has no effect with --engine splash; leave it out",
+    ),
 ];
