@@ -19,6 +19,7 @@ Engines:
 /// Which engine trains.
 #[derive(Args)]
 #[command(next_help_heading = "Engine")]
+#[group(id = "engine_options")]
 pub(crate) struct Options {
     /// What makes the algorithm parallel
     #[arg(long, value_enum, value_name = "ENGINE", default_value = "tables")]

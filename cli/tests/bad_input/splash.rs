@@ -4,9 +4,9 @@ use super::Case;
 
 pub(crate) const CASES: &[Case] = &[
     (
-        "train mlr good.csv --engine spark",
+        "train mlr good.csv --engine hadoop",
         2,
-        "invalid value 'spark' for '--engine <ENGINE>' [possible values: tables, splash]",
+        "invalid value 'hadoop' for '--engine <ENGINE>' [possible values: tables, splash]",
     ),
     ("train mlr good.csv --degree 2", 2, "--degree has an effect only with --engine splash"),
     ("train mlr good.csv --synchronisations 2", 2, "--synchronisations has an effect only with --engine splash"),
@@ -27,7 +27,7 @@ pub(crate) const CASES: &[Case] = &[
         "invalid value '0' for '--synchronisations <N>': expected a whole number of 1 or more",
     ),
     (
-        "train mlr good.csv --engine splash --workers 2 --degree 3",
+        "train mlr two.svm --no-holdout --engine splash --workers 2 --degree 3",
         1,
         "a degree of 3 needs as many workers, and there are 2",
     ),
@@ -88,7 +88,7 @@ pub(crate) const CASES: &[Case] = &[
     ("simulate mlr missing.csv", 1, "missing.csv: cannot be read: No such file or directory (os error 2)"),
     ("simulate mlr good.csv --degree 2", 2, "--degree has an effect only with --engine splash"),
     (
-        "simulate mlr good.csv --engine splash --nodes 2 --workers 2 --degree 5 --time-per-unit 1us",
+        "simulate mlr two.svm --no-holdout --engine splash --nodes 2 --workers 2 --degree 5 --time-per-unit 1us",
         1,
         "a degree of 5 needs as many workers, and there are 4",
     ),

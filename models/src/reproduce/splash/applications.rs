@@ -73,9 +73,9 @@ pub(super) fn sooner(this: Option<f64>, other: Option<f64>) -> f64 {
     }
 }
 
-/// "12.3 s", or that it was not reached.
+/// "after 12.3 s", or that it was not reached.
 pub(super) fn told(seconds: Option<f64>) -> String {
-    seconds.map_or("never".to_owned(), |seconds| format!("{seconds:.1} s"))
+    seconds.map_or("never".to_owned(), |seconds| format!("after {seconds:.1} s"))
 }
 
 /// How many times sooner, for people.

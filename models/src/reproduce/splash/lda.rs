@@ -81,7 +81,7 @@ pub(in super::super) fn lda(scale: &Scale) -> Result<Findings, ReproduceError> {
     let (own, thread, inference) = (reached(&splash, target), reached(&one, target), reached(&batch, target));
     let holds = sooner(own, inference) > 1.0 && sooner(own, thread) > 1.0;
     let found = format!(
-        "On {} simulated nodes Splash predicts words with a log-likelihood of {:.3} after {}, one thread of Gibbs sampling after {} ({}), and variational inference on an ideal cluster of as many nodes after {} ({}). At best they come to {:.3}, {:.3} and {:.3}.",
+        "On {} simulated nodes Splash predicts words with a log-likelihood of {:.3} {}, one thread of Gibbs sampling {} ({}), and variational inference on an ideal cluster of as many nodes {} ({}). At best they come to {:.3}, {:.3} and {:.3}.",
         scale.nodes,
         -target,
         told(own),
