@@ -34,9 +34,7 @@ fn eliminate(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
     for pivot in 0..n {
         for row in pivot + 1..n {
             let factor = a[row][pivot] / a[pivot][pivot];
-            for column in pivot..n {
-                a[row][column] -= factor * a[pivot][column];
-            }
+            (pivot..n).for_each(|column| a[row][column] -= factor * a[pivot][column]);
             b[row] -= factor * b[pivot];
         }
     }

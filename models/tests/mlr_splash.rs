@@ -21,8 +21,12 @@ fn examples(count: usize) -> Examples {
     (0..CLASSES).for_each(|class| assert!(classes.intern(&format!("class {class}")).is_ok()));
     let mut examples = Examples::new(classes);
     for _ in 0..count {
-        let entries: Vec<(u32, f32)> =
-            (0..FEATURES as u32).filter_map(|f| (draw() < 0.4).then(|| (f, (3.0 * draw()) as f32))).collect();
+        let mut entries: Vec<(u32, f32)> = Vec::new();
+        for feature in 0..FEATURES as u32 {
+            if draw() < 0.4 {
+                entries.push((feature, (3.0 * draw()) as f32));
+            }
+        }
         let score = |class: usize| -> f64 {
             entries.iter().map(|&(f, x)| f64::from(x) * weights[f as usize * CLASSES + class]).sum()
         };

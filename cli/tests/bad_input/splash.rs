@@ -88,7 +88,7 @@ pub(crate) const CASES: &[Case] = &[
     ("simulate mlr missing.csv", 1, "missing.csv: cannot be read: No such file or directory (os error 2)"),
     ("simulate mlr good.csv --degree 2", 2, "--degree has an effect only with --engine splash"),
     (
-        "simulate mlr two.svm --no-holdout --engine splash --nodes 2 --workers 2 --degree 5 --time-per-unit 1us",
+        "simulate mlr two.svm --no-holdout --engine splash --nodes 2 --workers 2 --degree 5 --time-per-unit 1us --quiet",
         1,
         "a degree of 5 needs as many workers, and there are 4",
     ),

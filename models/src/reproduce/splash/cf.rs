@@ -13,9 +13,11 @@ const PASSES: u32 = 8;
 /// How often sooner than one thread 64 workers are expected to be, at least.
 const SPEEDUP: f64 = 8.0;
 
-/// Ratings to train on and, behind them, every tenth to test with; and how many are to train on, of how many users and
-/// items.
-pub(super) fn ratings(scale: &Scale) -> Result<(Vec<Rating>, usize, (u32, u32)), ReproduceError> {
+/// Ratings to train on and, behind them, others to test with; how many are to train on; and of how many users and items.
+type Data = (Vec<Rating>, usize, (u32, u32));
+
+/// The ratings of the figure, of which every tenth is to test with.
+pub(super) fn ratings(scale: &Scale) -> Result<Data, ReproduceError> {
     let count = (scale.ratings as usize / 5).max(2000);
     let (users, items) = ((count / 50) as u32, (count / 200).max(30) as u32);
     let what = Synthetic { users, items, count, rank: 6, noise: 0.5, seed: scale.seed };
