@@ -2,19 +2,20 @@
 //! product of numbers, for the simulator's virtual time.
 
 use crate::numbers;
+use crate::train::lda;
 use crate::train::mlr::Way;
 use anyhow::Result;
 use clap::Args;
-use hemiola::Deployment;
+use hemiola::{Deployment, splash};
 use hemiola_models::HoldOut;
 use hemiola_models::corpus::Corpus;
 use hemiola_models::examples::Examples;
 use hemiola_models::generate::{Synthetic, generate};
 use hemiola_models::l1lr::share::Share;
-use hemiola_models::lda;
+use hemiola_models::mf;
 use hemiola_models::mf::blocks::arrange;
 use hemiola_models::mf::kernel::{Step, sgd_block};
-use hemiola_models::mf::{Biases, Model, initial, row_width};
+use hemiola_models::mf::{Biases, Model, Rating, initial, row_width};
 use serde_json::json;
 use std::io::{Write, stdout};
 use std::time::Instant;
@@ -76,17 +77,37 @@ const PASSES: u32 = 3;
 ///
 /// # Errors
 /// If the corpus cannot be trained on.
-pub(crate) fn seconds_per_word(config: &lda::train::Config, corpus: &Corpus) -> Result<f64> {
+pub(crate) fn seconds_per_word(way: &lda::Way, corpus: &Corpus) -> Result<f64> {
     let mut some = Corpus::new(corpus.vocabulary.clone());
     for document in 0..corpus.documents() {
         if some.tokens() < WORDS {
             some.push(corpus.document(document).iter().copied());
         }
     }
-    let config =
-        lda::train::Config { epochs: PASSES, begin_with: 1.0, clocks_per_epoch: 1, evaluate_every: PASSES, ..*config };
-    let trained = lda::train::train(&config, &Deployment::threads(1), &some, |_| {})?;
+    let trained = way.measured(PASSES).train(&Deployment::threads(1), None, &some, &mut |_| {})?;
     Ok(least_seconds(trained.epochs.iter().map(|epoch| epoch.seconds)) / some.tokens() as f64)
+}
+
+/// How many ratings are enough to measure with.
+const RATINGS: usize = 100_000;
+
+/// Seconds of one thread for one rating where users are solved for, by some users.
+///
+/// # Errors
+/// If they cannot be trained on.
+pub(crate) fn seconds_per_rating_of_user(
+    config: &mf::splash::Config,
+    ratings: &[Rating],
+    shape: (u32, u32),
+) -> Result<f64> {
+    let every = (ratings.len() / RATINGS).max(1) as u32;
+    let some: Vec<Rating> = ratings.iter().filter(|rating| rating.user % every == 0).copied().collect();
+    let some = if some.is_empty() { ratings.to_vec() } else { some };
+    let count = some.len();
+    let passes = splash::Options { degree: splash::Degree::Largest, ..config.passes };
+    let config = mf::splash::Config { epochs: PASSES, patience: None, passes, ..*config };
+    let trained = mf::splash::train(&config, &Deployment::threads(1), some, count, shape, |_| {})?;
+    Ok(least_seconds(trained.epochs.iter().map(|epoch| epoch.seconds)) / count as f64)
 }
 
 /// Seconds of one thread for what one unit of a softmax regression is: an example on tables, a product of two numbers with
@@ -101,7 +122,7 @@ pub(crate) fn seconds_per_example(way: &Way, examples: &Examples) -> Result<f64>
     let trained = way.measured(PASSES).train(&Deployment::threads(1), None, (&some, None), &mut |_| {})?;
     let units = match way {
         Way::Factors(config) | Way::Cheaper(config) => config.products(&some),
-        Way::Tables(_) | Way::Minibatches(_) => some.len() as u64,
+        Way::Tables(_) | Way::Minibatches(_) | Way::Splash(_) => some.len() as u64,
     };
     Ok(least_seconds(trained.epochs.iter().map(|epoch| epoch.seconds)) / units as f64)
 }

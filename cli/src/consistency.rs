@@ -50,6 +50,16 @@ enum Model {
 }
 
 impl Options {
+    /// Which of the options were given.
+    pub(crate) fn given(&self) -> [(&'static str, bool); 4] {
+        [
+            ("--consistency", self.consistency.is_some()),
+            ("--staleness", self.staleness.is_some()),
+            ("--value-bound", self.value_bound.is_some()),
+            ("--wire", self.wire.is_some()),
+        ]
+    }
+
     /// How precisely numbers travel there.
     ///
     /// # Errors

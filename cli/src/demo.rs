@@ -1,7 +1,7 @@
 //! `hemiola demo`: makes ratings, trains on them, and shows what the model has learnt.
 
 use crate::train::job::Job;
-use crate::train::mf::{Data, train_and_save};
+use crate::train::mf::{Data, Way, train_and_save};
 use crate::{deploy, interrupt, numbers};
 use anyhow::Result;
 use clap::Args;
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         checkpoints: None,
         description: json!({}),
     };
-    let finished = train_and_save(&job, &config, Data::new(split))?;
+    let finished = train_and_save(&job, &Way::Tables(config), Data::new(split))?;
     let Some(last) = finished.epochs.last() else { return Ok(()) };
     let spent = crate::progress::span(last.seconds);
     writeln!(out, "  trained   {} epochs in {spent}\n", last.epoch)?;

@@ -49,6 +49,11 @@ pub(crate) struct Meaning {
 }
 
 impl Options {
+    /// Whether it was said which updates go first.
+    pub(crate) fn has_priority(&self) -> bool {
+        self.priority.is_some()
+    }
+
     /// What the options say together.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use crate::failure::usage;
 use crate::plot::{self, Panel};
 use crate::progress::{Observed, Progress, Work, say, span};
 use crate::report::{self, Report};
-use crate::train::{l1lr, lda, mf, mlr};
+use crate::train::{engine, l1lr, lda, mf, mlr};
 use crate::{budget, calibrate, filters, numbers, outputs};
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -13,7 +13,6 @@ use hemiola::sim::{self, Hazard, Servers, Straggler};
 use hemiola::{Deployment, Outcome};
 use hemiola_models::l1lr::distributed;
 use hemiola_models::l1lr::model::L1lrModel;
-use hemiola_models::mf::train::Arranged;
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -26,6 +25,7 @@ Examples:
   hemiola simulate lda docword.nips.txt.gz --nodes 16 --topics 100 --epochs 20
   hemiola simulate l1lr clicks.svm --nodes 100 --lambda 1e-4 --delay 8 --straggler 3:2.5
   hemiola simulate mlr wiki.libsvm --nodes 12 --workers 1 --bandwidth 10gbit --sync factors --fanout 4 --rate 0.5
+  hemiola simulate mlr train-images-idx3-ubyte.gz --nodes 64 --workers 1 --engine splash --epochs 5
 
 Workers run for real; only the network and the passing of time are simulated. One seed gives one outcome.";
 
@@ -182,16 +182,20 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
     outputs.check(&problem.inputs()?)?;
     let workers = cluster.nodes * cluster.workers;
     // The shape of a cluster does not change what the options mean, so one that costs nothing to make will do.
-    let config = problem.config(&Deployment::sim(cluster.nodes), workers)?;
-    let simulated = cluster.config(config.seed, || calibrate::seconds_per_rating(config.rank))?;
+    let way = problem.way(&Deployment::sim(cluster.nodes), workers)?;
+    if matches!(way, mf::Way::Splash(_)) {
+        engine::refuse(&[("--priority", cluster.priority.is_some())])?;
+    }
     let (ratings, train, shape) = problem.read()?.into_ratings();
-    let work = mf::work(&config, train);
-    let course =
-        Course { cluster, outputs, simulated, description: problem.description(&config), work, unit: "rating" };
-    let (trained, report) = course.observe(|deployment, observe| {
-        let data = Arranged::new(ratings, train, shape, workers, &config)?;
-        Ok(hemiola_models::mf::train::train(&config, deployment, data, observe)?)
-    })?;
+    let measure = || match &way {
+        mf::Way::Tables(config) => calibrate::seconds_per_rating(config.rank),
+        mf::Way::Splash(config) => calibrate::seconds_per_rating_of_user(config, &ratings[..train], shape),
+    };
+    let simulated = cluster.config(way.seed(), measure)?;
+    let (work, description) = (way.work(train), problem.description(&way));
+    let course = Course { cluster, outputs, simulated, description, work, unit: "rating" };
+    let (trained, report) =
+        course.observe(|deployment, observe| way.train(deployment, None, (ratings, train, shape), observe))?;
     let panel = mf::loss_panel(&trained.epochs, "virtual seconds", |epoch| epoch.seconds);
     course.end(report, &trained.outcome, trained.epochs.last(), ("Simulated matrix factorisation", panel))
 }
@@ -200,13 +204,15 @@ fn simulate_lda(simulation: &Simulation<lda::Problem>) -> Result<()> {
     let Simulation { problem, cluster, outputs } = simulation;
     filters::check_without_kkt(cluster.filters.as_ref())?;
     outputs.check(&problem.inputs()?)?;
-    let config = problem.config(&Deployment::sim(cluster.nodes))?;
+    let way = problem.way(&Deployment::sim(cluster.nodes))?;
+    if matches!(way, lda::Way::Splash(_)) {
+        engine::refuse(&[("--priority", cluster.priority.is_some())])?;
+    }
     let corpus = problem.read()?.corpus;
-    let simulated = cluster.config(config.seed, || calibrate::seconds_per_word(&config, &corpus))?;
-    let work = Work { units: ("words", corpus.tokens()), epochs: config.epochs, may_stop_early: false };
-    let course = Course { cluster, outputs, simulated, description: problem.description(&config), work, unit: "word" };
-    let (trained, report) = course
-        .observe(|deployment, observe| Ok(hemiola_models::lda::train::train(&config, deployment, &corpus, observe)?))?;
+    let simulated = cluster.config(way.seed(), || calibrate::seconds_per_word(&way, &corpus))?;
+    let (work, description) = (way.work(&corpus), problem.description(&way));
+    let course = Course { cluster, outputs, simulated, description, work, unit: "word" };
+    let (trained, report) = course.observe(|deployment, observe| way.train(deployment, None, &corpus, observe))?;
     let panel = lda::likelihood_panel(&trained.epochs, "virtual seconds", |epoch| epoch.seconds);
     course.end(report, &trained.outcome, trained.epochs.last(), ("Simulated topic model", panel))
 }
@@ -245,6 +251,9 @@ fn simulate_mlr(simulation: &Simulation<mlr::Problem>) -> Result<()> {
     }
     outputs.check(&problem.inputs()?)?;
     let mut way = problem.way(&Deployment::sim(cluster.nodes))?;
+    if matches!(way, mlr::Way::Splash(_)) {
+        engine::refuse(&[("--priority", cluster.priority.is_some())])?;
+    }
     let (examples, test) = problem.read()?;
     let mut simulated = cluster.config(way.seed(), || calibrate::seconds_per_example(&way, &examples))?;
     if let mlr::Way::Cheaper(config) = way {

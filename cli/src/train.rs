@@ -1,6 +1,7 @@
 //! `hemiola train`: one subcommand per model.
 
 mod dml;
+pub(crate) mod engine;
 mod held_out;
 pub(crate) mod job;
 pub(crate) mod l1lr;

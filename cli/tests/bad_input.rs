@@ -12,6 +12,8 @@ mod filters;
 mod generate;
 #[path = "bad_input/l1lr.rs"]
 mod l1lr;
+#[path = "bad_input/splash.rs"]
+mod splash;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -271,7 +273,7 @@ const CASES: &[Case] = &[
     (
         "reproduce fig-9",
         2,
-        "there is no figure 'fig-9'; expected one of essp-staleness, essp-breakdown, essp-convergence, essp-robustness, vap-cost, bosen-adarevision, bosen-bandwidth, bosen-frequency, bosen-overhead, bosen-time, bosen-clock-ticks, splash-toy, splash-rate, ps-convergence, ps-delay, ps-waiting, ps-filters, ps-working-set",
+        "there is no figure 'fig-9'; expected one of essp-staleness, essp-breakdown, essp-convergence, essp-robustness, vap-cost, bosen-adarevision, bosen-bandwidth, bosen-frequency, bosen-overhead, bosen-time, bosen-clock-ticks, splash-toy, splash-rate, splash-lr, splash-cf, splash-lda, splash-runtime, ps-convergence, ps-delay, ps-waiting, ps-filters, ps-working-set",
     ),
     ("reproduce vap-cost --out nowhere", 1, "nowhere/vap-cost.json: cannot be written: there is no directory nowhere"),
     ("train mf good.csv --seed -1", 2, "invalid value '-1' for '--seed <SEED>': expected a whole number of 0 or more"),
@@ -714,7 +716,8 @@ fn every_mistake_gets_one_clear_sentence() {
     prepare(directory.path());
     let before = content(directory.path());
     let mut wrong = Vec::new();
-    let lists = [CASES, checkpoints::CASES, factors::CASES, filters::CASES, generate::CASES, l1lr::CASES];
+    let lists =
+        [CASES, checkpoints::CASES, factors::CASES, filters::CASES, generate::CASES, l1lr::CASES, splash::CASES];
     let cases = || lists.into_iter().flatten();
     for (arguments, code, sentence) in cases() {
         let output = hemiola(directory.path(), arguments);

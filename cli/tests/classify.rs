@@ -89,3 +89,42 @@ fn classes_are_learnt_alike_on_every_driver_and_after_a_checkpoint() {
     run(&format!("{bsp} --epochs 8 --processes 2 --workers 1 --resume saved --out resumed.model"));
     assert!(weights("bsp.model") == weights("resumed.model") && weights("bsp.model") != weights("half.model"));
 }
+
+#[test]
+fn splash_learns_alike_on_every_driver() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(path.join("flowers.csv"), flowers()).unwrap();
+    let run = |arguments: &str| {
+        let (code, said, error) = hemiola(path, &arguments.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(code, Some(0), "{arguments}: {error}");
+        said
+    };
+    let common = "flowers.csv --label species --holdout-every 4 --engine splash --epochs 6";
+    let said = run(&format!("train mlr {common} --workers 2 --report run.jsonl --plot run.svg --out threads.model"));
+    assert!(said.contains("held out       100.00 % right") && said.contains("hemiola eval threads.model"), "{said}");
+    let report = std::fs::read_to_string(path.join("run.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> = report.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 8, "{report}");
+    assert_eq!(lines[0]["config"]["engine"]["degree"], json!("largest"));
+    assert_eq!((&lines[6]["epoch"], &lines[6]["clock"]), (&json!(6), &json!(30)), "{report}");
+    let weights = |model: &str| std::fs::read(path.join(model).join("weights.safetensors")).unwrap();
+    run(&format!("train mlr {common} --quiet --processes 2 --workers 1 --servers 2 --out tcp.model"));
+    assert!(weights("threads.model") == weights("tcp.model"));
+    // Every option of the engine makes a difference.
+    for (option, model) in
+        [("--synchronisations 2", "two.model"), ("--degree 1", "one.model"), ("--rate 0.2", "r.model")]
+    {
+        run(&format!("train mlr {common} --quiet --workers 2 {option} --out {model}"));
+        assert!(weights("threads.model") != weights(model), "{option}");
+    }
+    run(&format!("train mlr {common} --quiet --workers 4 --degree auto --out auto.model"));
+    let right = |model: &str| run(&format!("eval {model} flowers.csv --label species")).contains("accuracy  1.0000");
+    assert!(right("threads.model") && right("auto.model"));
+    for engine in ["splash", "tables"] {
+        let simulated = run(&format!(
+            "simulate mlr flowers.csv --label species --epochs 6 --nodes 2 --workers 1 --time-per-unit 1us --engine {engine}"
+        ));
+        assert!(simulated.contains("for 6 epochs, loss 0.") && simulated.contains("traffic"), "{simulated}");
+    }
+}

@@ -325,3 +325,25 @@ fn a_figure_is_made_with_its_claim_beside_it() {
     let finding: Value = serde_json::from_str(&fs::read_to_string(path.join("bosen-frequency.json")).unwrap()).unwrap();
     assert_eq!((&finding["scale"]["documents"], &finding["scale"]["topics"]), (&30.into(), &5.into()));
 }
+
+#[test]
+fn splash_factorises_alike_on_every_driver() {
+    let directory = directory();
+    let path = directory.path();
+    let common = "ratings.csv --rank 4 --epochs 4 --engine splash";
+    let said = hemiola(path, &format!("train mf {common} --workers 2 --report run.jsonl --out threads.model"));
+    assert!(said.contains("held-out RMSE  0.") && said.contains("hemiola recommend threads.model"), "{said}");
+    assert_eq!(json_lines(&path.join("run.jsonl"))[0]["config"]["engine"]["name"], "splash");
+    hemiola(path, &format!("train mf {common} --quiet --processes 2 --workers 1 --servers 2 --out tcp.model"));
+    assert_eq!(files(&path.join("threads.model")), files(&path.join("tcp.model")));
+    let factors = |model: &str| fs::read(path.join(model).join("factors.safetensors")).unwrap();
+    for (option, model) in [("--synchronisations 1", "s.model"), ("--degree 1", "d.model"), ("--no-biases", "n.model")]
+    {
+        hemiola(path, &format!("train mf {common} --quiet --workers 2 {option} --out {model}"));
+        assert!(factors("threads.model") != factors(model), "{option}");
+    }
+    let judged = hemiola(path, "eval threads.model ratings.csv");
+    assert!(judged.contains("0."), "{judged}");
+    let simulated = hemiola(path, &format!("simulate mf {common} --nodes 2 --workers 1 --time-per-unit 1us"));
+    assert!(simulated.contains("for 4 epochs, loss 0."), "{simulated}");
+}

@@ -149,3 +149,22 @@ fn topics_are_found_judged_and_the_same_on_every_driver() {
         assert_eq!(counts("other.model").iter().sum::<f32>(), counts("threads.model").iter().sum::<f32>());
     }
 }
+
+#[test]
+fn splash_finds_topics_on_every_driver() {
+    let (directory, _) = directory();
+    let path = directory.path();
+    let common = "docword.made.txt --vocabulary vocab.made.txt --topics 3 --epochs 6 --engine splash";
+    let said = hemiola(path, &format!("train lda {common} --workers 2 --holdout 0.1 --out threads.model"));
+    assert!(said.contains("log-likelihood -") && said.contains("held out       -"), "{said}");
+    let counts = |model: &str| fs::read(path.join(model).join("topics.safetensors")).unwrap();
+    hemiola(path, &format!("train lda {common} --quiet --processes 2 --workers 1 --holdout 0.1 --out tcp.model"));
+    assert!(counts("threads.model") == counts("tcp.model"));
+    for (option, model) in [("--samples 4", "four.model"), ("--synchronisations 3", "three.model")] {
+        hemiola(path, &format!("train lda {common} --quiet --workers 2 --holdout 0.1 {option} --out {model}"));
+        assert!(counts("threads.model") != counts(model), "{option}");
+    }
+    let simulated = hemiola(path, &format!("simulate lda {common} --nodes 2 --workers 1 --time-per-unit 1us"));
+    assert!(simulated.contains("for 6 epochs, log-likelihood -"), "{simulated}");
+    assert!(hemiola(path, "topics threads.model").lines().count() >= 3);
+}

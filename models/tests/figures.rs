@@ -26,6 +26,10 @@ fn every_figure_has_its_curves() {
     for (name, curves) in [
         ("splash-toy", &[6, 6, 6][..]),
         ("splash-rate", &[3]),
+        ("splash-lr", &[3]),
+        ("splash-cf", &[3]),
+        ("splash-lda", &[3]),
+        ("splash-runtime", &[2]),
         ("ps-delay", &[2, 6]),
         ("ps-waiting", &[2]),
         ("ps-working-set", &[1]),

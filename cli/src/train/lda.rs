@@ -1,5 +1,6 @@
 //! `hemiola train lda`: finds the topics of documents.
 
+use super::engine;
 use super::held_out::HeldOut;
 use super::job::{Job, Outputs, quoted};
 use super::saving;
@@ -10,10 +11,13 @@ use crate::progress::{Figures, Work, span};
 use crate::{consistency, deploy, interrupt, numbers, report};
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
+use hemiola::checkpoint::Checkpoints;
+use hemiola::splash::{Degree, Options};
 use hemiola::{Consistency, Deployment, Outcome};
 use hemiola_models::corpus::{Corpus, Pruning, Reading, StopWords};
 use hemiola_models::lda::Sampler;
 use hemiola_models::lda::model::{self, LdaModel};
+use hemiola_models::lda::splash;
 use hemiola_models::lda::train::{Config, Epoch, Quality, train_saved};
 use hemiola_models::resume::CLOCKS_PER_EPOCH;
 use serde_json::{Value, json};
@@ -25,13 +29,14 @@ Examples:
   hemiola train lda docword.kos.txt.gz --vocabulary vocab.kos.txt.gz --topics 50
   hemiola train lda articles.txt --min-documents 5 --max-share 0.5 --holdout 0.1
   hemiola train lda ap.dat --vocabulary vocab.txt --topics 1000 --sampler mh
+  hemiola train lda ap.dat --vocabulary vocab.txt --engine splash --epochs 30
 
 DATA is UCI bag-of-words, lda-c, or text with a document on every line. Files may
 be compressed by gzip, and '-' is standard input.";
 
 /// Find the topics of documents.
 #[derive(Args)]
-#[command(after_help = format!("{}\n\n{EXAMPLES}", consistency::MEANING))]
+#[command(after_help = format!("{}\n\n{}\n\n{EXAMPLES}", engine::MEANING, consistency::MEANING))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     problem: Problem,
@@ -48,7 +53,7 @@ pub(crate) struct Arguments {
 pub(crate) struct Problem {
     /// Files of documents
     #[arg(required = true, value_name = "DATA")]
-    pub(crate) data: Vec<PathBuf>,
+    data: Vec<PathBuf>,
     #[command(flatten)]
     documents: Documents,
     #[command(flatten)]
@@ -56,7 +61,9 @@ pub(crate) struct Problem {
     #[command(flatten)]
     model: ModelOptions,
     #[command(flatten)]
-    pub(crate) consistency: consistency::Options,
+    engine: engine::Options,
+    #[command(flatten)]
+    consistency: consistency::Options,
     /// Into how many clocks an epoch is cut [default: 1; between processes or nodes 4]
     #[arg(long, value_name = "N", value_parser = numbers::count, help_heading = "Consistency",
         allow_negative_numbers = true)]
@@ -95,11 +102,16 @@ struct ModelOptions {
     #[arg(long, value_parser = numbers::positive, default_value = "0.01", allow_negative_numbers = true)]
     beta: f32,
     /// How topics are drawn: by SparseLDA's buckets, or by Metropolis-Hastings in a time that does not grow with K
-    #[arg(long, value_enum, value_name = "SAMPLER", default_value = "auto")]
-    sampler: SamplerName,
+    /// [default: auto]
+    #[arg(long, value_enum, value_name = "SAMPLER")]
+    sampler: Option<SamplerName>,
+    /// Topics that are drawn for a word, each of which has its part of it, with --engine splash [default: 8]
+    #[arg(long, value_name = "N", value_parser = numbers::team, allow_negative_numbers = true)]
+    samples: Option<u32>,
     /// Begin with this part of the documents, and ever more of them before the first epoch: faster, a little less good
-    #[arg(long, value_name = "PART", value_parser = numbers::share, default_value = "1", allow_negative_numbers = true)]
-    begin_with: f64,
+    /// [default: 1]
+    #[arg(long, value_name = "PART", value_parser = numbers::share, allow_negative_numbers = true)]
+    begin_with: Option<f64>,
     /// Passes over the documents
     #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "100", allow_negative_numbers = true)]
     epochs: u32,
@@ -123,32 +135,147 @@ enum SamplerName {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { problem, deployment, saving, outputs } = arguments;
     let place = deployment.meaning(problem.consistency.meaning()?)?;
-    let mut config = problem.config(&place.deployment)?;
-    if let (None, Some(clocks)) = (problem.clocks_per_epoch, saving.recorded(CLOCKS_PER_EPOCH)) {
+    let mut way = problem.way(&place.deployment)?;
+    if let (Way::Tables(config), None, Some(clocks)) =
+        (&mut way, problem.clocks_per_epoch, saving.recorded(CLOCKS_PER_EPOCH))
+    {
         // The usual number depends on where a job runs, and one that goes on may do so elsewhere.
         config.clocks_per_epoch = clocks;
     }
-    let mut job = Job::new(place, outputs, &problem.data[0], problem.description(&config));
-    job.checkpoints = saving.meaning(config.clocks_per_epoch)?;
+    let mut job = Job::new(place, outputs, &problem.data[0], problem.description(&way));
+    job.checkpoints = match &way {
+        Way::Tables(config) => saving.meaning(config.clocks_per_epoch)?,
+        Way::Splash(_) => engine::no_checkpoints(saving, deployment)?,
+    };
     if !deploy::is_child() {
         saving.check()?;
         job.check(&problem.inputs()?)?;
         interrupt::install()?;
     }
     let data = problem.read()?;
-    let finished = train_and_save(&job, &config, data)?;
+    let finished = train_and_save(&job, &way, data)?;
     if !job.quiet {
         finished.tell(&job.out)?;
     }
     Ok(())
 }
 
+/// How it is trained.
+pub(crate) enum Way {
+    Tables(Config),
+    Splash(splash::Config),
+}
+
+/// What is left of a training by either engine.
+pub(crate) struct Trained {
+    word_topic: Vec<f32>,
+    pub(crate) epochs: Vec<Epoch>,
+    pub(crate) outcome: Outcome,
+}
+
+impl Way {
+    pub(crate) fn seed(&self) -> u64 {
+        match self {
+            Self::Tables(config) => config.seed,
+            Self::Splash(config) => config.passes.seed,
+        }
+    }
+
+    /// Topics, and the priors of documents and topics.
+    fn shape(&self) -> (usize, f32, f32) {
+        match self {
+            Self::Tables(config) => (config.topics, config.alpha, config.beta),
+            Self::Splash(config) => (config.topics, config.alpha, config.beta),
+        }
+    }
+
+    /// What there is to do.
+    pub(crate) fn work(&self, corpus: &Corpus) -> Work {
+        let epochs = match self {
+            Self::Tables(config) => config.epochs,
+            Self::Splash(config) => config.epochs,
+        };
+        Work { units: ("words", corpus.tokens()), epochs, may_stop_early: false }
+    }
+
+    /// The same for a few passes of one worker, to see how long they take.
+    pub(crate) fn measured(&self, epochs: u32) -> Self {
+        match *self {
+            Self::Tables(config) => {
+                Self::Tables(Config { epochs, begin_with: 1.0, clocks_per_epoch: 1, evaluate_every: epochs, ..config })
+            }
+            Self::Splash(config) => {
+                let passes = Options { degree: Degree::Largest, ..config.passes };
+                Self::Splash(splash::Config { epochs, evaluate_every: epochs, passes, ..config })
+            }
+        }
+    }
+
+    /// Trains, with checkpoints where there can be any.
+    pub(crate) fn train(
+        &self,
+        deployment: &Deployment,
+        checkpoints: Option<&Checkpoints>,
+        corpus: &Corpus,
+        observe: &mut (dyn FnMut(&Epoch) + Send),
+    ) -> Result<Trained> {
+        Ok(match self {
+            Self::Tables(config) => {
+                let trained = train_saved(config, deployment, checkpoints, corpus, observe)?;
+                let word_topic = trained.word_topics.iter().map(|&count| count as f32).collect();
+                Trained { word_topic, epochs: trained.epochs, outcome: trained.outcome }
+            }
+            Self::Splash(config) => {
+                let trained = splash::train(config, deployment, corpus, observe)?;
+                Trained { word_topic: trained.word_topics, epochs: trained.epochs, outcome: trained.outcome }
+            }
+        })
+    }
+
+    fn config(&self) -> Result<Value> {
+        Ok(match self {
+            Self::Tables(config) => serde_json::to_value(config)?,
+            Self::Splash(config) => {
+                let mut value = serde_json::to_value(config)?;
+                value["engine"] = engine::description(&config.passes);
+                value
+            }
+        })
+    }
+}
+
 impl Problem {
-    /// What the options say together.
+    /// How it is to be trained there.
     ///
     /// # Errors
-    /// If they contradict one another.
-    pub(crate) fn config(&self, deployment: &Deployment) -> Result<Config> {
+    /// If options contradict one another, or one has no effect that way.
+    pub(crate) fn way(&self, deployment: &Deployment) -> Result<Way> {
+        let model = &self.model;
+        let usual = splash::Config::default();
+        let Some(passes) = self.engine.splash(model.seed, usual.passes.synchronisations)? else {
+            if model.samples.is_some() {
+                return Err(usage("--samples has an effect only with --engine splash"));
+            }
+            return Ok(Way::Tables(self.config(deployment)?));
+        };
+        engine::refuse(&self.consistency.given())?;
+        engine::refuse(&[
+            ("--clocks-per-epoch", self.clocks_per_epoch.is_some()),
+            ("--sampler", model.sampler.is_some()),
+            ("--begin-with", model.begin_with.is_some()),
+        ])?;
+        Ok(Way::Splash(splash::Config {
+            topics: model.topics as usize,
+            alpha: model.alpha,
+            beta: model.beta,
+            samples: model.samples.unwrap_or(usual.samples),
+            epochs: model.epochs,
+            evaluate_every: model.evaluate_every,
+            passes,
+        }))
+    }
+
+    fn config(&self, deployment: &Deployment) -> Result<Config> {
         let model = &self.model;
         let consistency = self.consistency.meaning()?;
         if matches!(consistency, Consistency::Vap { .. }) {
@@ -167,12 +294,12 @@ impl Problem {
             alpha: model.alpha,
             beta: model.beta,
             sampler: match model.sampler {
-                SamplerName::Auto => Sampler::Auto,
-                SamplerName::Sparse => Sampler::Sparse,
-                SamplerName::Mh => Sampler::MetropolisHastings,
+                None | Some(SamplerName::Auto) => Sampler::Auto,
+                Some(SamplerName::Sparse) => Sampler::Sparse,
+                Some(SamplerName::Mh) => Sampler::MetropolisHastings,
             },
             epochs: model.epochs,
-            begin_with: model.begin_with as f32,
+            begin_with: model.begin_with.unwrap_or(1.0) as f32,
             clocks_per_epoch,
             consistency,
             evaluate_every: model.evaluate_every,
@@ -197,7 +324,8 @@ impl Problem {
     }
 
     /// What a report says first, but for where the job runs.
-    pub(crate) fn description(&self, config: &Config) -> Value {
+    pub(crate) fn description(&self, way: &Way) -> Value {
+        let config = way.config().unwrap_or_default();
         json!({ "model": "lda", "data": self.data, "held_out": self.held_out.description(None), "config": config })
     }
 
@@ -257,20 +385,21 @@ struct Finished {
     held_out: Option<model::HeldOut>,
 }
 
-fn train_and_save(job: &Job, config: &Config, data: Data) -> Result<Finished> {
+fn train_and_save(job: &Job, way: &Way, data: Data) -> Result<Finished> {
     let Data { corpus, test } = data;
     let counts = json!({ "train": corpus.documents(), "test": test.as_ref().map(Corpus::documents),
         "tokens": corpus.tokens(), "words": corpus.vocabulary.len() });
-    let work = Work { units: ("words", corpus.tokens()), epochs: config.epochs, may_stop_early: false };
+    let work = way.work(&corpus);
     let (trained, report) = job.observe(("documents", counts), &work, |observe| {
-        Ok(train_saved(config, &job.deployment, job.checkpoints.as_ref(), &corpus, observe)?)
+        way.train(&job.deployment, job.checkpoints.as_ref(), &corpus, observe)
     })?;
+    let (topics, alpha, beta) = way.shape();
     let mut model = LdaModel {
         vocabulary: corpus.vocabulary,
-        alpha: vec![config.alpha; config.topics],
-        beta: config.beta,
-        word_topic: trained.word_topics.iter().map(|&count| count as f32).collect(),
-        config: serde_json::to_value(config)?,
+        alpha: vec![alpha; topics],
+        beta,
+        word_topic: trained.word_topic,
+        config: way.config()?,
         metrics: Value::Null,
     };
     let held_out = test.map(|test| model.held_out(&test)).filter(|held_out| held_out.tokens > 0);

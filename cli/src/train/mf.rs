@@ -1,5 +1,6 @@
 //! `hemiola train mf`: factorises ratings.
 
+use super::engine;
 use super::held_out::{HeldOut, USUAL};
 use super::job::{Job, Outputs, quoted};
 use super::saving;
@@ -9,9 +10,11 @@ use crate::progress::{Figures, Work, span};
 use crate::{consistency, deploy, interrupt, numbers, report};
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
+use hemiola::checkpoint::Checkpoints;
 use hemiola::{Consistency, Deployment, Outcome};
 use hemiola_models::mf::model::MfModel;
-use hemiola_models::mf::train::{Arranged, Config, Epoch, Quality, train_saved};
+use hemiola_models::mf::splash;
+use hemiola_models::mf::train::{Arranged, Config, Epoch, Quality, Trained, train_saved};
 use hemiola_models::mf::{Biases, Rating, StepSize, Training};
 use hemiola_models::ratings::{Ratings, Split, SplitError};
 use hemiola_models::resume::CLOCKS_PER_EPOCH;
@@ -25,6 +28,7 @@ Examples:
   hemiola train mf day1.csv.gz day2.csv.gz --test day3.csv.gz --rank 100
   hemiola train mf ratings.csv --epochs 20 --consistency bsp --seed 7
   hemiola train mf ratings.csv --report run.jsonl --plot run.svg
+  hemiola train mf ratings.csv --engine splash --workers 2
   hemiola train mf ratings.csv --checkpoint saved      and after a crash
   hemiola train mf ratings.csv --resume saved
 
@@ -33,7 +37,7 @@ blanks. Files may be compressed by gzip, and '-' is standard input.";
 
 /// Factorise ratings, to predict those that are missing.
 #[derive(Args)]
-#[command(after_help = format!("{}\n\n{EXAMPLES}", consistency::MEANING))]
+#[command(after_help = format!("{}\n\n{}\n\n{EXAMPLES}", engine::MEANING, consistency::MEANING))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     problem: Problem,
@@ -50,7 +54,7 @@ pub(crate) struct Arguments {
 pub(crate) struct Problem {
     /// Files of ratings
     #[arg(required = true, value_name = "DATA")]
-    pub(crate) data: Vec<PathBuf>,
+    data: Vec<PathBuf>,
     #[command(flatten)]
     held_out: HeldOut,
     #[command(flatten)]
@@ -58,7 +62,9 @@ pub(crate) struct Problem {
     #[command(flatten)]
     training: TrainingOptions,
     #[command(flatten)]
-    pub(crate) consistency: consistency::Options,
+    engine: engine::Options,
+    #[command(flatten)]
+    consistency: consistency::Options,
     /// Into how many clocks an epoch is cut [default: 1; 32 with adarevision and adagrad; under bsp and between
     /// processes or nodes more, by the workers]
     #[arg(long, value_name = "N", value_parser = numbers::count, help_heading = "Consistency",
@@ -72,7 +78,7 @@ struct ModelOptions {
     /// Factors of each user and item
     #[arg(long, value_name = "N", value_parser = numbers::rank, default_value = "32", allow_negative_numbers = true)]
     rank: usize,
-    /// Weight that keeps factors small [default: 0.05 with adarevision and adagrad, 0.035 otherwise]
+    /// Weight that keeps factors small [default: 0.05 with adarevision, adagrad and --engine splash, 0.035 otherwise]
     #[arg(long, value_name = "WEIGHT", value_parser = numbers::not_negative, allow_negative_numbers = true)]
     l2: Option<f32>,
     /// Leave out the usual rating of each user and item
@@ -90,9 +96,10 @@ struct TrainingOptions {
     #[arg(long, value_name = "EPOCHS", value_parser = numbers::count, allow_negative_numbers = true)]
     patience: Option<u32>,
     /// How the size of steps develops; adaptive: by the errors that a user or an item has met; adagrad and
-    /// adarevision: for every factor by its gradients, adarevision also by how late they come
-    #[arg(long, value_enum, value_name = "SCHEDULE", default_value = "adaptive")]
-    step_size: Schedule,
+    /// adarevision: for every factor by its gradients, adarevision also by how late they come; with --engine splash
+    /// always adagrad [default: adaptive]
+    #[arg(long, value_enum, value_name = "SCHEDULE")]
+    step_size: Option<Schedule>,
     /// Size of the first steps [default: 0.1 if adaptive, adagrad or adarevision, 0.02 otherwise]
     #[arg(long, value_parser = numbers::positive, allow_negative_numbers = true)]
     rate: Option<f32>,
@@ -129,19 +136,24 @@ impl Schedule {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { problem, deployment, saving, outputs } = arguments;
     let place = deployment.meaning(problem.consistency.meaning()?)?;
-    let mut config = problem.config(&place.deployment, place.workers)?;
-    if let (None, Some(clocks)) = (problem.clocks_per_epoch, saving.recorded(CLOCKS_PER_EPOCH)) {
+    let mut way = problem.way(&place.deployment, place.workers)?;
+    if let (Way::Tables(config), None, Some(clocks)) =
+        (&mut way, problem.clocks_per_epoch, saving.recorded(CLOCKS_PER_EPOCH))
+    {
         // The usual number depends on where a job runs, and one that goes on may do so elsewhere.
         config.clocks_per_epoch = clocks;
     }
-    let mut job = Job::new(place, outputs, &problem.data[0], problem.description(&config));
-    job.checkpoints = saving.meaning(config.clocks_per_epoch)?;
+    let mut job = Job::new(place, outputs, &problem.data[0], problem.description(&way));
+    job.checkpoints = match &way {
+        Way::Tables(config) => saving.meaning(config.clocks_per_epoch)?,
+        Way::Splash(_) => engine::no_checkpoints(saving, deployment)?,
+    };
     if !deploy::is_child() {
         job.check(&problem.inputs()?)?;
         saving.check()?;
         interrupt::install()?;
     }
-    let finished = train_and_save(&job, &config, problem.read()?)?;
+    let finished = train_and_save(&job, &way, problem.read()?)?;
     if !job.quiet {
         finished.tell(problem, &job.out)?;
     }
@@ -163,14 +175,91 @@ fn usual_clocks(consistency: Consistency, deployment: &Deployment, workers: u32,
     }
 }
 
+/// How it is trained.
+pub(crate) enum Way {
+    Tables(Config),
+    Splash(splash::Config),
+}
+
+impl Way {
+    pub(crate) fn seed(&self) -> u64 {
+        match self {
+            Self::Tables(config) => config.seed,
+            Self::Splash(config) => config.passes.seed,
+        }
+    }
+
+    /// What the progress of a training is measured by.
+    pub(crate) fn work(&self, ratings: usize) -> Work {
+        let (epochs, patience) = match self {
+            Self::Tables(config) => (config.training.epochs, config.patience),
+            Self::Splash(config) => (config.epochs, config.patience),
+        };
+        Work { units: ("ratings", ratings), epochs, may_stop_early: patience.is_some() }
+    }
+
+    /// Trains on the first `train` of `ratings`, with checkpoints where there can be any.
+    pub(crate) fn train(
+        &self,
+        deployment: &Deployment,
+        checkpoints: Option<&Checkpoints>,
+        (ratings, train, shape): (Vec<Rating>, usize, (u32, u32)),
+        observe: &mut (dyn FnMut(&Epoch) + Send),
+    ) -> Result<Trained> {
+        Ok(match self {
+            Self::Tables(config) => {
+                let data = Arranged::new(ratings, train, shape, deployment.workers(), config)?;
+                train_saved(config, deployment, checkpoints, data, observe)?
+            }
+            Self::Splash(config) => splash::train(config, deployment, ratings, train, shape, observe)?,
+        })
+    }
+
+    fn config(&self) -> Result<Value> {
+        Ok(match self {
+            Self::Tables(config) => serde_json::to_value(config)?,
+            Self::Splash(config) => {
+                let mut value = serde_json::to_value(config)?;
+                value["engine"] = engine::description(&config.passes);
+                value
+            }
+        })
+    }
+}
+
 impl Problem {
-    /// What the options say together, for so many workers there.
+    /// How it is to be trained by so many workers there.
     ///
     /// # Errors
-    /// If they contradict one another.
-    pub(crate) fn config(&self, deployment: &Deployment, workers: u32) -> Result<Config> {
-        let Self { held_out, model, training, .. } = self;
-        let consistency = self.consistency.meaning()?;
+    /// If options contradict one another, or one has no effect that way.
+    pub(crate) fn way(&self, deployment: &Deployment, workers: u32) -> Result<Way> {
+        let Self { model, training, .. } = self;
+        let usual = splash::Config::default();
+        let Some(passes) = self.engine.splash(training.seed, usual.passes.synchronisations)? else {
+            return Ok(Way::Tables(self.config(deployment, workers)?));
+        };
+        engine::refuse(&self.consistency.given())?;
+        engine::refuse(&[
+            ("--clocks-per-epoch", self.clocks_per_epoch.is_some()),
+            ("--step-size", training.step_size.is_some()),
+            ("--damping", training.damping.is_some()),
+            ("--decay", training.decay.is_some()),
+        ])?;
+        let (epochs, patience) = self.length(usual.epochs)?;
+        Ok(Way::Splash(splash::Config {
+            rank: model.rank,
+            biases: model.biases(),
+            l2: model.l2.unwrap_or(usual.l2),
+            rate: training.rate.unwrap_or(usual.rate),
+            epochs,
+            patience,
+            passes,
+        }))
+    }
+
+    /// How many epochs at most, and when to end before.
+    fn length(&self, usual: u32) -> Result<(u32, Option<u32>)> {
+        let Self { held_out, training, .. } = self;
         let patience = match (training.patience, training.epochs) {
             (Some(_), _) if held_out.no_holdout => {
                 return Err(usage(
@@ -181,18 +270,24 @@ impl Problem {
             (None, None) if !held_out.no_holdout => Some(2),
             (None, _) => None,
         };
+        Ok((training.epochs.unwrap_or(if patience.is_some() { EPOCHS_MAX } else { usual }), patience))
+    }
+
+    fn config(&self, deployment: &Deployment, workers: u32) -> Result<Config> {
+        let Self { model, training, .. } = self;
+        let consistency = self.consistency.meaning()?;
         let defaults = Config::default();
-        let epochs = training.epochs.unwrap_or(if patience.is_some() { EPOCHS_MAX } else { defaults.training.epochs });
-        let usual = || usual_clocks(consistency, deployment, workers, training.step_size);
+        let (epochs, patience) = self.length(defaults.training.epochs)?;
+        let usual = || usual_clocks(consistency, deployment, workers, training.schedule());
         let clocks_per_epoch = self.clocks_per_epoch.unwrap_or_else(usual);
         if epochs.checked_mul(clocks_per_epoch).is_none() {
             return Err(usage("--epochs times --clocks-per-epoch are more clocks than can be counted; give fewer"));
         }
-        let l2 = model.l2.unwrap_or(if training.step_size.sends_gradients() { 0.05 } else { defaults.training.l2 });
+        let l2 = model.l2.unwrap_or(if training.schedule().sends_gradients() { 0.05 } else { defaults.training.l2 });
         let threads = if let Deployment::Threads { workers, .. } = deployment { *workers } else { 1 };
         Ok(Config {
             rank: model.rank,
-            biases: if model.no_biases { Biases::Without } else { Biases::With },
+            biases: model.biases(),
             training: Training { l2, step: training.step()?, epochs, ..defaults.training },
             consistency,
             precision: self.consistency.precision(deployment)?,
@@ -219,12 +314,12 @@ impl Problem {
     }
 
     /// What a report says first, but for where the job runs.
-    pub(crate) fn description(&self, config: &Config) -> Value {
+    pub(crate) fn description(&self, way: &Way) -> Value {
         json!({
             "model": "mf",
             "data": self.data,
             "held_out": self.held_out.description(Some(USUAL)),
-            "config": config,
+            "config": way.config().unwrap_or_default(),
         })
     }
 
@@ -253,17 +348,28 @@ impl Problem {
     }
 }
 
+impl ModelOptions {
+    fn biases(&self) -> Biases {
+        if self.no_biases { Biases::Without } else { Biases::With }
+    }
+}
+
 impl TrainingOptions {
+    fn schedule(&self) -> Schedule {
+        self.step_size.unwrap_or(Schedule::Adaptive)
+    }
+
     fn step(&self) -> Result<StepSize> {
-        if self.damping.is_some() && self.step_size != Schedule::Adaptive {
+        let schedule = self.schedule();
+        if self.damping.is_some() && schedule != Schedule::Adaptive {
             return Err(usage("--damping has an effect only with --step-size adaptive"));
         }
-        if self.decay.is_some() && self.step_size != Schedule::Decay {
+        if self.decay.is_some() && schedule != Schedule::Decay {
             return Err(usage("--decay has an effect only with --step-size decay"));
         }
-        let adapts = self.step_size == Schedule::Adaptive || self.step_size.sends_gradients();
+        let adapts = schedule == Schedule::Adaptive || schedule.sends_gradients();
         let rate = self.rate.unwrap_or(if adapts { 0.1 } else { 0.02 });
-        Ok(match self.step_size {
+        Ok(match schedule {
             Schedule::Adaptive => StepSize::Adaptive { rate, damping: self.damping.unwrap_or(0.03) },
             Schedule::Constant => StepSize::Constant { rate },
             Schedule::InverseTime => StepSize::InverseTime { rate },
@@ -306,16 +412,15 @@ pub(crate) struct Finished {
 }
 
 /// Trains, writes the report as it goes, and in the end the model and the plot.
-pub(crate) fn train_and_save(job: &Job, config: &Config, data: Data) -> Result<Finished> {
+pub(crate) fn train_and_save(job: &Job, way: &Way, data: Data) -> Result<Finished> {
     let Data { mut ratings, train: train_count, unseen } = data;
     let counts = json!({ "train": train_count, "test": ratings.ratings.len() - train_count,
         "users": ratings.users.len(), "items": ratings.items.len() });
     let shape = (ratings.users.len() as u32, ratings.items.len() as u32);
-    let work = work(config, train_count);
+    let work = way.work(train_count);
     let numbers = std::mem::take(&mut ratings.ratings);
     let (trained, report) = job.observe(("ratings", counts), &work, |observe| {
-        let data = Arranged::new(numbers, train_count, shape, job.workers, config)?;
-        Ok(train_saved(config, &job.deployment, job.checkpoints.as_ref(), data, observe)?)
+        way.train(&job.deployment, job.checkpoints.as_ref(), (numbers, train_count, shape), observe)
     })?;
     let (outcome, epochs) = (trained.outcome, trained.epochs);
     let mut model = MfModel {
@@ -328,19 +433,13 @@ pub(crate) fn train_and_save(job: &Job, config: &Config, data: Data) -> Result<F
         item_bias: trained.item_bias,
         mean: trained.mean,
         range: trained.range,
-        config: serde_json::to_value(config)?,
+        config: way.config()?,
         metrics: metrics(&epochs),
     };
     model.clear(&unseen.0, &unseen.1);
     let panel = loss_panel(&epochs, "epoch", |epoch| f64::from(epoch.epoch));
     job.leave(report, &outcome, &model.metrics, ("Matrix factorisation", panel), |path| Ok(model.save(path)?))?;
     Ok(Finished { outcome, model, epochs })
-}
-
-/// What the progress of a training is measured by.
-pub(crate) fn work(config: &Config, ratings: usize) -> Work {
-    let epochs = config.training.epochs;
-    Work { units: ("ratings", ratings), epochs, may_stop_early: config.patience.is_some() }
 }
 
 impl Figures for Quality {

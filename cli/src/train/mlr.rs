@@ -2,6 +2,7 @@
 
 pub(crate) mod sync;
 
+use super::engine;
 use super::held_out::USUAL;
 use super::job::{Job, Outputs, quoted};
 use super::labelled::Labelled;
@@ -14,11 +15,13 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use hemiola::checkpoint::Checkpoints;
 use hemiola::factors::cost::{Machine, Sync};
+use hemiola::splash::{Degree, Options};
 use hemiola::{Deployment, Outcome};
 use hemiola_models::StepSize;
 use hemiola_models::examples::Examples;
 use hemiola_models::mlr::factors;
 use hemiola_models::mlr::model::MlrModel;
+use hemiola_models::mlr::splash;
 use hemiola_models::mlr::train::{Arranged, Config, Epoch, Quality, Trained, train_saved};
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
@@ -30,13 +33,14 @@ Examples:
   hemiola train mlr news.train.libsvm.gz --test news.test.libsvm.gz --epochs 10
   hemiola train mlr flowers.csv --label species
   hemiola train mlr wiki.libsvm --processes 4 --sync factors --fanout 2 --rate 0.5
+  hemiola train mlr train-images-idx3-ubyte.gz --engine splash --epochs 5
 
 DATA is libsvm, columns with a header or without, or MNIST's idx. Files may be
 compressed by gzip, and '-' is standard input.";
 
 /// Learn to tell classes apart, by softmax regression.
 #[derive(Args)]
-#[command(after_help = format!("{}\n\n{}\n\n{EXAMPLES}", sync::MEANING, consistency::MEANING))]
+#[command(after_help = format!("{}\n\n{}\n\n{}\n\n{EXAMPLES}", engine::MEANING, sync::MEANING, consistency::MEANING))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     problem: Problem,
@@ -55,6 +59,8 @@ pub(crate) struct Problem {
     examples: Labelled,
     #[command(flatten)]
     training: TrainingOptions,
+    #[command(flatten)]
+    engine: engine::Options,
     #[command(flatten)]
     sync: sync::Options,
     #[command(flatten)]
@@ -81,12 +87,13 @@ struct TrainingOptions {
     /// End early when the held-out loss has not fallen for so long
     #[arg(long, value_name = "EPOCHS", value_parser = numbers::count, allow_negative_numbers = true)]
     patience: Option<u32>,
-    /// How the size of steps develops
-    #[arg(long, value_enum, value_name = "SCHEDULE", default_value = "decay")]
-    step_size: Schedule,
-    /// Size of the first steps, for examples of length 1
-    #[arg(long, value_parser = numbers::positive, default_value = "3", allow_negative_numbers = true)]
-    rate: f32,
+    /// How the size of steps develops; under --engine splash always by AdaGrad [default: decay]
+    #[arg(long, value_enum, value_name = "SCHEDULE")]
+    step_size: Option<Schedule>,
+    /// Size of the first steps, for examples of length 1 [default: 3], or with --engine splash for features of length 1
+    /// [default: 0.1]
+    #[arg(long, value_parser = numbers::positive, allow_negative_numbers = true)]
+    rate: Option<f32>,
     /// What steps are multiplied by after an epoch, with --step-size decay [default: 0.75]
     #[arg(long, value_name = "FACTOR", value_parser = numbers::fraction, allow_negative_numbers = true)]
     decay: Option<f64>,
@@ -120,6 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             problem.sync.refuse(&saving.given().map(|(option, given)| (option, given, why)))?;
             saving.meaning(1)?
         }
+        Way::Splash(_) => engine::no_checkpoints(saving, deployment)?,
     };
     if !deploy::is_child() {
         saving.check()?;
@@ -167,6 +175,8 @@ pub(crate) enum Way {
     Factors(factors::Config),
     /// By minibatches, of which it is yet to be seen what is exchanged.
     Cheaper(factors::Config),
+    /// By Splash.
+    Splash(splash::Config),
 }
 
 impl Way {
@@ -174,6 +184,7 @@ impl Way {
         match self {
             Self::Tables(config) => config.seed,
             Self::Minibatches(config) | Self::Factors(config) | Self::Cheaper(config) => config.seed,
+            Self::Splash(config) => config.passes.seed,
         }
     }
 
@@ -184,6 +195,7 @@ impl Way {
             Self::Minibatches(config) | Self::Factors(config) | Self::Cheaper(config) => {
                 (config.epochs, config.patience)
             }
+            Self::Splash(config) => (config.epochs, config.patience),
         };
         Work { units: ("examples", examples.len()), epochs, may_stop_early: patience.is_some() }
     }
@@ -195,6 +207,10 @@ impl Way {
             Self::Tables(config) => Self::Tables(Config { epochs, patience: None, ..config }),
             Self::Minibatches(config) => Self::Minibatches(alone(config)),
             Self::Factors(config) | Self::Cheaper(config) => Self::Factors(alone(config)),
+            Self::Splash(config) => {
+                let passes = Options { degree: Degree::Largest, ..config.passes };
+                Self::Splash(splash::Config { epochs, patience: None, passes, ..config })
+            }
         }
     }
 
@@ -216,12 +232,18 @@ impl Way {
             Self::Factors(config) | Self::Cheaper(config) => {
                 Ok(factors::train(config, deployment, examples, test, observe)?)
             }
+            Self::Splash(config) => Ok(splash::train(config, deployment, examples, test, observe)?),
         }
     }
 
     fn config(&self) -> Result<Value> {
         let (sync, config) = match self {
             Self::Tables(config) => return Ok(serde_json::to_value(config)?),
+            Self::Splash(config) => {
+                let mut value = serde_json::to_value(config)?;
+                value["engine"] = engine::description(&config.passes);
+                return Ok(value);
+            }
             Self::Minibatches(config) => ("matrix", config),
             Self::Factors(config) => ("factors", config),
             Self::Cheaper(config) => ("auto", config),
@@ -254,12 +276,20 @@ impl Problem {
         deployment.peers()
     }
 
+    /// How it is to be trained there.
+    ///
+    /// # Errors
+    /// If an option has no effect that way.
     pub(crate) fn way(&self, deployment: &Deployment) -> Result<Way> {
         let Self { training, examples, .. } = self;
         if training.patience.is_some() && examples.held_out.no_holdout {
             return Err(usage(
                 "--patience has no effect with --no-holdout, because it looks at held-out examples; leave one of them out",
             ));
+        }
+        let usual = splash::Config::default();
+        if let Some(passes) = self.engine.splash(training.seed, usual.passes.synchronisations)? {
+            return self.by_splash(&usual, passes);
         }
         if self.sync.by_minibatch() {
             return self.sync.way(self, deployment.workers());
@@ -282,6 +312,22 @@ impl Problem {
         }))
     }
 
+    fn by_splash(&self, usual: &splash::Config, passes: Options) -> Result<Way> {
+        let Self { training, .. } = self;
+        engine::refuse(&self.sync.given())?;
+        engine::refuse(&self.consistency.given())?;
+        engine::refuse(&[
+            ("--clocks-per-epoch", self.clocks_per_epoch.is_some()),
+            ("--batch", training.batch.is_some()),
+            ("--step-size", training.step_size.is_some()),
+            ("--decay", training.decay.is_some()),
+            ("--damping", training.damping.is_some()),
+        ])?;
+        let TrainingOptions { l2, epochs, patience, .. } = *training;
+        let rate = training.rate.unwrap_or(usual.rate);
+        Ok(Way::Splash(splash::Config { l2, rate, epochs, patience, passes }))
+    }
+
     pub(crate) fn description(&self, way: &Way) -> Result<Value> {
         let Labelled { data, held_out, .. } = &self.examples;
         let held_out = held_out.description(Some(USUAL));
@@ -291,14 +337,15 @@ impl Problem {
 
 impl TrainingOptions {
     fn step(&self) -> Result<StepSize> {
-        if self.decay.is_some() && self.step_size != Schedule::Decay {
+        let schedule = self.step_size.unwrap_or(Schedule::Decay);
+        if self.decay.is_some() && schedule != Schedule::Decay {
             return Err(usage("--decay has an effect only with --step-size decay"));
         }
-        if self.damping.is_some() && self.step_size != Schedule::Adaptive {
+        if self.damping.is_some() && schedule != Schedule::Adaptive {
             return Err(usage("--damping has an effect only with --step-size adaptive"));
         }
-        let rate = self.rate;
-        Ok(match self.step_size {
+        let rate = self.rate.unwrap_or(3.0);
+        Ok(match schedule {
             Schedule::Adaptive => StepSize::Adaptive { rate, damping: self.damping.unwrap_or(0.03) },
             Schedule::Constant => StepSize::Constant { rate },
             Schedule::InverseTime => StepSize::InverseTime { rate },

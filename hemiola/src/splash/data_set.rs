@@ -2,6 +2,7 @@
 
 use super::exchange::{ENGINE, Exchange};
 use super::{Degree, Elements, Options, SplashError, shuffle};
+use crate::deployment::WorkerSplit;
 use crate::error::Error;
 use crate::worker::Worker;
 use hemiola_core::WorkerId;
@@ -219,10 +220,25 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
         Ok(parts.filter_map(|place| place[1..].first_chunk().copied()).reduce(combine))
     }
 
-    /// Adds `values` to a report that all workers make; the observer of the run is shown the sums.
-    pub fn report(&mut self, values: &[f64]) {
+    /// Adds `values` to a report that all workers make; the observer of the run is shown the sums. Gives its number, for
+    /// [`DataSet::totals`].
+    pub fn report(&mut self, values: &[f64]) -> u32 {
         let mark = if self.worker.id().0 == 0 { ALGORITHM } else { 0.0 };
-        self.worker.report(&[&[mark], values].concat());
+        self.worker.report(&[&[mark], values].concat())
+    }
+
+    /// The sums of a report, once all workers have made it.
+    ///
+    /// # Errors
+    /// If the job has been stopped.
+    pub fn totals(&mut self, report: u32) -> Result<Vec<f64>, Error> {
+        Ok(self.worker.totals(report)?.split_off(1))
+    }
+
+    /// Where this worker's time went so far.
+    #[must_use]
+    pub fn split(&self) -> WorkerSplit {
+        self.worker.split()
     }
 
     fn pass<P>(&mut self, mut process: P, loss: Option<&Loss<'_, E>>) -> Result<Pass, Error>

@@ -8,10 +8,14 @@ use crate::error::Error;
 use crate::worker::Worker;
 use hemiola_core::row::RowRef;
 use hemiola_core::splash::{ScalarChange, Shared, scale_may_stay};
-use hemiola_core::{Consistency, Row, RowKind, Rows, TableId, TableSchema, Values};
+use hemiola_core::{Consistency, Placement, Row, RowKind, Rows, TableId, TableSchema, Values};
 
 /// Marks the engine's reports, so that observers of the algorithm's are not shown them.
 pub(super) const ENGINE: f64 = 0.0;
+
+/// Into how many chunks an array is cut at most: all of it travels at every synchronisation, so that every shard should
+/// have about as much of it.
+const CHUNKS: u64 = 256;
 
 /// Says which table an array is. There is a copy of all tables for every group that tries out a degree.
 pub(super) struct Exchange {
@@ -46,7 +50,9 @@ pub(super) fn tables(shared: &Shared, groups: usize) -> Vec<TableSchema> {
         let called = |name: &str| if group == 0 { name.to_owned() } else { format!("{name} of group {group}") };
         for (name, array) in shared.arrays() {
             let (rows, width) = array.shape();
-            tables.push(bsp(TableSchema::dense(&called(name), rows as u64, width as u32)));
+            let chunk_rows = Some((rows as u64).div_ceil(CHUNKS));
+            let table = TableSchema::dense(&called(name), rows as u64, width as u32);
+            tables.push(bsp(TableSchema { chunk_rows, placement: Placement::Range, ..table }));
         }
         for (name, _) in shared.sparse_arrays() {
             tables.push(bsp(TableSchema::keyed(&called(name), RowKind::Sparse)));

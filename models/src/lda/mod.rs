@@ -23,6 +23,7 @@ pub mod model;
 mod reference;
 mod rows;
 pub mod share;
+pub mod splash;
 pub mod topics;
 pub mod train;
 mod vector;

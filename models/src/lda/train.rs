@@ -239,7 +239,8 @@ impl Config {
     }
 }
 
-fn check(corpus: &Corpus) -> Result<(), TrainError> {
+/// Checks that the corpus can be trained on.
+pub(super) fn check(corpus: &Corpus) -> Result<(), TrainError> {
     let tokens = corpus.tokens();
     if tokens == 0 {
         return Err(TrainError::NoTokens);
@@ -617,7 +618,7 @@ fn read_totals(values: &Values, topics: usize) -> Vec<i32> {
 
 impl Quality {
     /// From what the workers have reported of their tokens.
-    fn from_sums(sums: &[f64]) -> Self {
+    pub(super) fn from_sums(sums: &[f64]) -> Self {
         let &[likelihood, moved, tokens] = sums else { return Self::default() };
         Self { objective: (!likelihood.is_nan()).then_some(likelihood / tokens), moved: moved / tokens }
     }

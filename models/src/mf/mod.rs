@@ -19,6 +19,7 @@ pub mod kernel;
 pub mod model;
 #[cfg(test)]
 mod reference;
+pub mod splash;
 pub mod train;
 
 pub use crate::{Rating, StepSize};

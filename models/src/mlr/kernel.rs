@@ -95,12 +95,12 @@ pub fn probabilities(rows: &[f32], columns: &[u32], values: &[f32], label: u32, 
 }
 
 /// A loop over examples, compiled once for each instruction set and common number of groups in a row.
-trait Loop {
+pub(super) trait Loop {
     /// `GROUPS` is the number of groups in a row, or zero if it is known at run time only.
     fn run<const GROUPS: usize>(self, classes: usize) -> Tally;
 }
 
-fn dispatch(classes: usize, work: impl Loop) -> Tally {
+pub(super) fn dispatch(classes: usize, work: impl Loop) -> Tally {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         #[target_feature(enable = "avx2")]
@@ -326,7 +326,7 @@ fn sum_of_squares(groups: &[Group]) -> f32 {
 
 /// Turns scores into probabilities, with zeros behind the last class; the loss, and whether the label's score is greatest.
 #[inline(always)]
-fn softmax(scores: &mut [Group], classes: usize, label: u32) -> (f64, bool) {
+pub(super) fn softmax(scores: &mut [Group], classes: usize, label: u32) -> (f64, bool) {
     // A class that is not there gets a score that no other is below, and no probability.
     scores.as_flattened_mut()[classes..].fill(f32::MIN);
     let label_score = scores.as_flattened()[label as usize];

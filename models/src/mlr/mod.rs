@@ -17,6 +17,7 @@ pub mod kernel;
 pub mod model;
 #[cfg(test)]
 mod reference;
+pub mod splash;
 pub mod train;
 
 /// Floats in the row of a feature.

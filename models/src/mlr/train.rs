@@ -145,7 +145,7 @@ impl Config {
 /// Some examples, and the rows of the table that they need: an entry's column counts among these.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    rows: Vec<u64>,
+    pub(super) rows: Vec<u64>,
     labels: Vec<u32>,
     ends: Vec<usize>,
     columns: Vec<u32>,
@@ -190,11 +190,43 @@ pub struct Arranged {
 
 /// What the steps of a feature depend on.
 #[derive(Clone, Copy, Debug, Default)]
-struct FeatureTraits {
+pub(super) struct FeatureTraits {
     /// The greatest magnitude of its values.
-    greatest: f32,
+    pub(super) greatest: f32,
     /// How many training examples have it, and zero for the bias, which is not regularised.
-    count: u32,
+    pub(super) count: u32,
+}
+
+impl FeatureTraits {
+    /// Those of each feature of examples, and of the bias behind them.
+    pub(super) fn of(train: &Examples) -> Vec<Self> {
+        let mut traits = vec![Self::default(); train.features()];
+        for example in (0..train.len()).map(|example| train.example(example)) {
+            for (&column, value) in example.columns.iter().zip(example.values) {
+                let feature = &mut traits[column as usize];
+                feature.greatest = feature.greatest.max(value.abs());
+                feature.count += 1;
+            }
+        }
+        traits.push(Self { greatest: 1.0, count: 0 });
+        traits
+    }
+}
+
+/// Checks that there is something to learn from `train`, and that `test` has the same classes.
+pub(super) fn check(train: &Examples, test: Option<&Examples>) -> Result<(), TrainError> {
+    let (classes, features) = (train.classes.len(), train.features());
+    let first = *train.labels().first().ok_or(TrainError::NoExamples)?;
+    if train.labels().iter().all(|&label| label == first) {
+        return Err(TrainError::OneClass { class: train.classes.name(first).to_owned() });
+    }
+    if (features as u64 + 1).saturating_mul(row_width(classes) as u64) > LARGEST {
+        return Err(TrainError::TooLarge { features, classes });
+    }
+    if test.is_some_and(|test| test.classes != train.classes) {
+        return Err(TrainError::OtherClasses);
+    }
+    Ok(())
 }
 
 impl Arranged {
@@ -204,31 +236,14 @@ impl Arranged {
     /// If there is nothing to learn from `train`, or `test` has other classes.
     pub fn new(train: &Examples, test: Option<&Examples>, workers: u32, config: &Config) -> Result<Self, TrainError> {
         config.validate()?;
+        check(train, test)?;
         let (classes, features) = (train.classes.len(), train.features());
-        let first = *train.labels().first().ok_or(TrainError::NoExamples)?;
-        if train.labels().iter().all(|&label| label == first) {
-            return Err(TrainError::OneClass { class: train.classes.name(first).to_owned() });
-        }
-        if (features as u64 + 1).saturating_mul(row_width(classes) as u64) > LARGEST {
-            return Err(TrainError::TooLarge { features, classes });
-        }
-        if test.is_some_and(|test| test.classes != train.classes) {
-            return Err(TrainError::OtherClasses);
-        }
-        let mut traits = vec![FeatureTraits::default(); features];
-        for example in (0..train.len()).map(|example| train.example(example)) {
-            for (&column, value) in example.columns.iter().zip(example.values) {
-                let feature = &mut traits[column as usize];
-                feature.greatest = feature.greatest.max(value.abs());
-                feature.count += 1;
-            }
-        }
+        let traits = FeatureTraits::of(train);
         let square = |(&column, value): (&u32, &f32)| f64::from(value / traits[column as usize].greatest).powi(2);
         let examples = (0..train.len()).map(|example| train.example(example));
         let squares: f64 = examples.flat_map(|example| example.columns.iter().zip(example.values).map(square)).sum();
         let mean_square = (1.0 + squares / train.len() as f64) as f32;
-        traits.push(FeatureTraits { greatest: 1.0, count: 0 });
-        let mut places = Places { place_of: vec![UNPLACED; features + 1] };
+        let mut places = Places::new(features);
         let mut cut = |examples: &Examples, parts: usize, seed| -> Vec<Part> {
             let order = shuffled_labels(examples.len() as u32, seed);
             let bounds = |part: usize| order.len() * part / parts;
@@ -273,13 +288,17 @@ impl Arranged {
 const UNPLACED: u32 = u32::MAX;
 
 /// Gives the features of one part after the other their places among its rows.
-struct Places {
+pub(super) struct Places {
     /// The place of each feature in the part at hand; the bias is the last feature.
     place_of: Vec<u32>,
 }
 
 impl Places {
-    fn part(&mut self, examples: &Examples, chosen: &[u32]) -> Part {
+    pub(super) fn new(features: usize) -> Self {
+        Self { place_of: vec![UNPLACED; features + 1] }
+    }
+
+    pub(super) fn part(&mut self, examples: &Examples, chosen: &[u32]) -> Part {
         let bias = self.place_of.len() - 1;
         let known = |column: &&u32| (**column as usize) < bias;
         let mut rows = vec![bias as u64];

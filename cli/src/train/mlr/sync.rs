@@ -44,6 +44,11 @@ enum What {
 const BATCH: u32 = 100;
 
 impl Options {
+    /// Which of them were given.
+    pub(super) fn given(&self) -> [(&'static str, bool); 2] {
+        [("--sync", self.sync.is_some()), ("--fanout", self.fanout.is_some())]
+    }
+
     /// Whether minibatches are synchronised, and not as many as there are in a clock.
     pub(crate) fn by_minibatch(&self) -> bool {
         matches!(self.sync, Some(What::Factors | What::Auto))
@@ -86,7 +91,7 @@ impl Options {
         let training = &problem.training;
         let once = "every minibatch is followed by one; give --batch";
         self.refuse(&[("--clocks-per-epoch", problem.clocks_per_epoch.is_some(), once)])?;
-        if training.step_size == Schedule::Adaptive {
+        if training.step_size == Some(Schedule::Adaptive) {
             return Err(usage(
                 "--step-size adaptive keeps the squares of what it has met, which is not in factors; give another, or --sync matrix",
             ));
