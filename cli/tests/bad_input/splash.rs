@@ -51,6 +51,7 @@ pub(crate) const CASES: &[Case] = &[
         2,
         "--clocks-per-epoch has no effect with --engine splash; leave it out",
     ),
+    ("train mlr good.csv --engine splash --sync factors", 2, "--sync has no effect with --engine splash; leave it out"),
     ("train mlr good.csv --engine splash --batch 4", 2, "--batch has no effect with --engine splash; leave it out"),
     (
         "train mlr good.csv --engine splash --step-size constant",
