@@ -19,7 +19,7 @@ type Data = (Vec<Rating>, usize, (u32, u32));
 /// The ratings of the figure, of which every tenth is to test with.
 pub(super) fn ratings(scale: &Scale) -> Result<Data, ReproduceError> {
     let count = (scale.ratings as usize / 5).max(2000);
-    let (users, items) = ((count / 50) as u32, (count / 200).max(30) as u32);
+    let (users, items) = ((count / 50).max(100) as u32, (count / 200).max(30) as u32);
     let what = Synthetic { users, items, count, rank: 6, noise: 0.5, seed: scale.seed };
     let ratings = generate(&what)?.ratings.ratings;
     let (test, mut train): (Vec<_>, Vec<_>) = ratings.into_iter().enumerate().partition(|(number, _)| number % 10 == 0);
