@@ -158,6 +158,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 type Program = Vec<Vec<Step>>;
+/// What a worker has before and after a pass.
+type States = (Vec<u8>, Vec<u8>);
 
 fn agree(shared: &Shared, handles: Handles, naive: &Naive) {
     let largest = naive.values.iter().fold(1.0, |a: f64, b| a.max(b.abs()));
@@ -275,7 +277,7 @@ fn failing(
     deployment: &Deployment,
     second: impl Fn(usize, &mut Shared, &mut Local<u32>) + Sync,
     weight: Option<OfElement<'_, usize, f64>>,
-) -> (String, Vec<(Vec<u8>, Vec<u8>)>) {
+) -> (String, Vec<States>) {
     let (shared, Handles { t, w, .. }) = declare();
     let all: Vec<usize> = (0..100).collect();
     let elements = Elements { weight, ..Elements::from(&all) };
@@ -313,7 +315,7 @@ fn a_pass_that_fails_names_the_element_and_is_not_applied() {
     let w = declare().1.w;
     let applied = "; nothing of this pass is applied";
     for deployment in [Deployment::threads(3), Deployment::sim(3), Deployment::threads(1)] {
-        let check = |(sentence, states): (String, Vec<(Vec<u8>, Vec<u8>)>), expected: &str| {
+        let check = |(sentence, states): (String, Vec<States>), expected: &str| {
             assert_eq!(sentence, format!("{expected}{applied}"));
             assert!(states.iter().all(|(before, after)| before == after), "{expected}: something was applied");
             assert!(!states.is_empty(), "the worker whose element it is has come to it");
