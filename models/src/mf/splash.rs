@@ -1,6 +1,6 @@
 //! Matrix factorisation by the Splash engine: an element is a user with all ratings, the paper's second application.
 //!
-//! `process` solves for the user's vector in closed form ([`solve`]) and moves the vectors of the items that the user
+//! `process` solves for the user's vector in closed form (`solve`) and moves the vectors of the items that the user
 //! rated by AdaGrad. So nothing is kept of users: the vector of any user, one that was never trained on too, follows from
 //! the ratings and the items. An item's row is its factors and, where the model has biases, its bias; the user's bias is
 //! one more number to solve for, beside which every item has a 1.

@@ -1,8 +1,8 @@
 //! Softmax regression by the Splash engine: AdaGrad on weighted examples, the paper's first application.
 //!
 //! The shared variables are the weights and the sums of their squared gradients, rows of [`row_width`] floats for every
-//! feature and one for the bias. `process` is a plain stochastic step ([`step`]); one of a large weight is not a long
-//! step but many short ones at once ([`importance`]). Regularisation takes place where a feature occurs, as in
+//! feature and one for the bias. `process` is a plain stochastic step (`step`); one of a large weight is not a long
+//! step but many short ones at once (`importance`). Regularisation takes place where a feature occurs, as in
 //! [`super::train`].
 
 mod importance;
