@@ -314,7 +314,7 @@ fn a_cluster_is_simulated_the_same_way_twice() {
 fn a_figure_is_made_with_its_claim_beside_it() {
     let directory = directory();
     let path = directory.path();
-    assert_eq!(hemiola(path, "reproduce --list").lines().count(), 16);
+    assert_eq!(hemiola(path, "reproduce --list").lines().count(), 24);
     let said = hemiola(path, "reproduce vap-cost --nodes 3 --ratings 4000");
     assert!(said.contains("paper   Bounding the value") && said.contains("verdict "), "{said}");
     let finding: Value = serde_json::from_str(&fs::read_to_string(path.join("vap-cost.json")).unwrap()).unwrap();
