@@ -273,7 +273,7 @@ const CASES: &[Case] = &[
     (
         "reproduce fig-9",
         2,
-        "there is no figure 'fig-9'; expected one of essp-staleness, essp-breakdown, essp-convergence, essp-robustness, vap-cost, bosen-adarevision, bosen-bandwidth, bosen-frequency, bosen-overhead, bosen-time, bosen-clock-ticks, splash-toy, splash-rate, splash-lr, splash-cf, splash-lda, splash-runtime, ps-convergence, ps-delay, ps-waiting, ps-filters, ps-working-set",
+        "there is no figure 'fig-9'; expected one of essp-staleness, essp-breakdown, essp-convergence, essp-robustness, vap-cost, bosen-adarevision, bosen-bandwidth, bosen-frequency, bosen-overhead, bosen-time, bosen-clock-ticks, sfb-cost, sfb-model-size, sfb-throughput, sfb-scaling, sfb-waiting, sfb-partial, splash-toy, splash-rate, splash-lr, splash-cf, splash-lda, splash-runtime, ps-convergence, ps-delay, ps-waiting, ps-filters, ps-working-set",
     ),
     ("reproduce vap-cost --out nowhere", 1, "nowhere/vap-cost.json: cannot be written: there is no directory nowhere"),
     ("train mf good.csv --seed -1", 2, "invalid value '-1' for '--seed <SEED>': expected a whole number of 0 or more"),

@@ -174,7 +174,7 @@ impl Random {
         ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.0.next_u64()) * limit as u128) >> 64) as usize
     }
 

@@ -1,4 +1,4 @@
-//! The figures of the Bösen, the Splash and the Parameter Server paper, made at a scale at which they say nothing: that they are made at all.
+//! The figures of the Bösen, the factor broadcasting, the Splash and the Parameter Server paper, made at a scale at which they say nothing: that they are made at all.
 
 use hemiola_models::reproduce::{ALL, Scale};
 
@@ -23,6 +23,16 @@ fn every_figure_has_its_curves() {
     assert_eq!(curves[0], 5, "a course for each number of clocks, and for managed communication");
     let (curves, _) = made("bosen-adarevision", &TINY);
     assert_eq!(curves.len(), 2, "one node and several");
+    for (name, curves) in [
+        ("sfb-cost", &[6, 2][..]),
+        ("sfb-model-size", &[2]),
+        ("sfb-throughput", &[2, 2]),
+        ("sfb-scaling", &[2]),
+        ("sfb-waiting", &[4]),
+        ("sfb-partial", &[1, 2]),
+    ] {
+        assert_eq!(made(name, &TINY).0, curves, "{name}");
+    }
     for (name, curves) in [
         ("splash-toy", &[6, 6, 6][..]),
         ("splash-rate", &[3]),
