@@ -4,7 +4,7 @@ use crate::predict::Field;
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use hemiola_models::examples::{Examples, Format, LabelColumn, Options};
-use hemiola_models::mlr::model::MlrModel;
+use hemiola_models::mlr::model::{MlrModel, OtherFeatures};
 use serde_json::json;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -93,15 +93,18 @@ pub(crate) fn judge(model: &Path, data: &[PathBuf], options: &Options, as_json: 
     Ok(out.flush()?)
 }
 
+/// The sentence for examples without labels whose features are not those of a model.
+pub(crate) fn unfit(error: &OtherFeatures, data: &[PathBuf], options: &Options) -> anyhow::Error {
+    let taken_for_label = error.found + 1 == error.expected && options.label != LabelColumn::Absent;
+    let hint = if taken_for_label { "; give --label none if no column is a label" } else { "" };
+    anyhow!("{}: {error}{hint}", data[0].display())
+}
+
 /// Prints the class of every example, and the probability of every class if asked.
 pub(crate) fn predict(model: &Path, data: &[PathBuf], options: &Options, probabilities: bool) -> Result<()> {
     let model = MlrModel::load(model)?;
     let examples = Examples::read_unlabelled(data, options)?;
-    model.check(&examples).map_err(|error| {
-        let taken_for_label = error.found + 1 == error.expected && options.label != LabelColumn::Absent;
-        let hint = if taken_for_label { "; give --label none if no column is a label" } else { "" };
-        anyhow!("{}: {error}{hint}", data[0].display())
-    })?;
+    model.check(&examples).map_err(|error| unfit(&error, data, options))?;
     let mut out = BufWriter::new(stdout().lock());
     if probabilities {
         write!(out, "class")?;

@@ -1,9 +1,10 @@
 //! What `hemiola eval` and `hemiola predict` do with a learnt metric.
 
+use crate::classify::unfit;
 use crate::predict::Field;
 use anyhow::{Result, anyhow};
 use hemiola_models::dml::model::DmlModel;
-use hemiola_models::examples::{Examples, LabelColumn, Options};
+use hemiola_models::examples::{Examples, Options};
 use serde_json::json;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -32,11 +33,7 @@ pub(crate) fn judge(model: &Path, data: &[PathBuf], options: &Options, as_json: 
 pub(crate) fn predict(model: &Path, data: &[PathBuf], options: &Options, vectors: bool) -> Result<()> {
     let model = DmlModel::load(model)?;
     let examples = Examples::read_unlabelled(data, options)?;
-    model.check(&examples).map_err(|error| {
-        let taken_for_label = error.found + 1 == error.expected && options.label != LabelColumn::Absent;
-        let hint = if taken_for_label { "; give --label none if no column is a label" } else { "" };
-        anyhow!("{}: {error}{hint}", data[0].display())
-    })?;
+    model.check(&examples).map_err(|error| unfit(&error, data, options))?;
     let projected = model.project(&examples);
     let mut out = BufWriter::new(stdout().lock());
     if vectors {

@@ -55,6 +55,13 @@ fn a_classifier_is_judged_and_used() {
     }
 }
 
+/// What a command says that must succeed.
+fn succeeded(folder: &Path, arguments: &str) -> String {
+    let (code, said, error) = hemiola(folder, &arguments.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(code, Some(0), "{arguments}: {error}");
+    said
+}
+
 /// Examples of three classes in two features, apart but for noise.
 fn flowers() -> String {
     let mut text = String::from("width,height,species\n");
@@ -71,11 +78,7 @@ fn classes_are_learnt_alike_on_every_driver_and_after_a_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     std::fs::write(path.join("flowers.csv"), flowers()).unwrap();
-    let run = |arguments: &str| {
-        let (code, said, error) = hemiola(path, &arguments.split_whitespace().collect::<Vec<_>>());
-        assert_eq!(code, Some(0), "{arguments}: {error}");
-        said
-    };
+    let run = |arguments: &str| succeeded(path, arguments);
     let common = "train mlr flowers.csv --label species --holdout-every 4 --clocks-per-epoch 3";
     let said = run(&format!("{common} --epochs 8 --workers 2 --report run.jsonl --plot run.svg --out threads.model"));
     assert!(said.contains("held out       100.00 % right") && said.contains("hemiola eval threads.model"), "{said}");
@@ -95,11 +98,7 @@ fn splash_learns_alike_on_every_driver() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     std::fs::write(path.join("flowers.csv"), flowers()).unwrap();
-    let run = |arguments: &str| {
-        let (code, said, error) = hemiola(path, &arguments.split_whitespace().collect::<Vec<_>>());
-        assert_eq!(code, Some(0), "{arguments}: {error}");
-        said
-    };
+    let run = |arguments: &str| succeeded(path, arguments);
     let common = "flowers.csv --label species --holdout-every 4 --engine splash --epochs 6";
     let said = run(&format!("train mlr {common} --workers 2 --report run.jsonl --plot run.svg --out threads.model"));
     assert!(said.contains("held out       100.00 % right") && said.contains("hemiola eval threads.model"), "{said}");

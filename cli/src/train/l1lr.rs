@@ -5,6 +5,7 @@ mod data;
 use self::data::{Data, Memory};
 use super::held_out::{HeldOut, USUAL};
 use super::job::{Job, Outputs, quoted};
+use super::labelled;
 use crate::classify::ExampleOptions;
 use crate::failure::usage;
 use crate::plot::{self, Curve, Panel};
@@ -254,14 +255,7 @@ impl Problem {
     }
 
     pub(crate) fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
-        let data = self.data.iter().map(|path| ("DATA", path.as_path()));
-        let test = self.held_out.test.iter().map(|path| ("--test", path.as_path()));
-        let labels = self.reading.labels().into_iter().map(|path| ("--labels", path));
-        let inputs: Vec<_> = data.chain(test).chain(labels).collect();
-        if inputs.iter().filter(|(_, path)| *path == Path::new("-")).count() > 1 {
-            return Err(usage("standard input can be read only once; give '-' once"));
-        }
-        Ok(inputs)
+        labelled::inputs(&self.data, &self.held_out, &self.reading)
     }
 
     /// Reads the examples and holds some out.

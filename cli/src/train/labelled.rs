@@ -20,20 +20,32 @@ pub(super) struct Labelled {
     pub(super) held_out: HeldOut,
 }
 
+/// The files of examples that are read.
+///
+/// # Errors
+/// If standard input is to be read twice.
+pub(super) fn inputs<'a>(
+    data: &'a [PathBuf],
+    held_out: &'a HeldOut,
+    reading: &'a ExampleOptions,
+) -> Result<Vec<(&'static str, &'a Path)>> {
+    let data = data.iter().map(|path| ("DATA", path.as_path()));
+    let test = held_out.test.iter().map(|path| ("--test", path.as_path()));
+    let labels = reading.labels().into_iter().map(|path| ("--labels", path));
+    let inputs: Vec<_> = data.chain(test).chain(labels).collect();
+    if inputs.iter().filter(|(_, path)| *path == Path::new("-")).count() > 1 {
+        return Err(usage("standard input can be read only once; give '-' once"));
+    }
+    Ok(inputs)
+}
+
 impl Labelled {
     /// The files that are read.
     ///
     /// # Errors
     /// If standard input is to be read twice.
     pub(super) fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
-        let data = self.data.iter().map(|path| ("DATA", path.as_path()));
-        let test = self.held_out.test.iter().map(|path| ("--test", path.as_path()));
-        let labels = self.reading.labels().into_iter().map(|path| ("--labels", path));
-        let inputs: Vec<_> = data.chain(test).chain(labels).collect();
-        if inputs.iter().filter(|(_, path)| *path == Path::new("-")).count() > 1 {
-            return Err(usage("standard input can be read only once; give '-' once"));
-        }
-        Ok(inputs)
+        inputs(&self.data, &self.held_out, &self.reading)
     }
 
     /// Reads the examples and holds some out, drawn by `seed` where nothing else is said.
