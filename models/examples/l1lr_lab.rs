@@ -7,6 +7,10 @@
 //! `violation`, `passes`, `seed`.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
+#[path = "lab/options.rs"]
+mod options;
+
+use options::Options;
 use std::error::Error;
 
 use hemiola_models::examples::{Examples, Options as ReadOptions};
@@ -26,18 +30,10 @@ fn cpu_seconds() -> f64 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (mut files, mut keys) = (Vec::new(), Vec::new());
-    for argument in std::env::args().skip(1) {
-        match argument.split_once('=') {
-            Some((key, value)) => keys.push((key.to_owned(), value.to_owned())),
-            None => files.push(argument),
-        }
-    }
-    let find = |key: &str| -> Option<f64> {
-        keys.iter().rev().find(|(name, _)| name == key).and_then(|(_, value)| value.parse().ok())
-    };
-    let get = |key: &str, default: f64| find(key).unwrap_or(default);
-    let examples = Examples::read(&files, &ReadOptions::default())?;
+    let options = Options::parse();
+    let find = |key: &str| -> Option<f64> { options.find(key) };
+    let get = |key: &str, default: f64| options.get(key, default);
+    let examples = Examples::read(&options.files, &ReadOptions::default())?;
     let usual = Stopping::default();
     let config = Config {
         bias: get("bias", 0.0) != 0.0,

@@ -7,6 +7,10 @@
 //! trainer, whose overhead is the difference.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
+#[path = "lab/options.rs"]
+mod options;
+
+use options::Options;
 use std::{error::Error, sync::Mutex, time::Instant};
 
 use bytemuck::{Pod, Zeroable};
@@ -25,26 +29,8 @@ use hemiola_models::mf::{
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct CacheLine([f32; 16]);
 
-struct Options {
-    files: Vec<String>,
-    keys: Vec<(String, String)>,
-}
-
-impl Options {
-    fn get<T: std::str::FromStr>(&self, key: &str, default: T) -> T {
-        let found = self.keys.iter().rev().find(|(name, _)| name == key);
-        found.and_then(|(_, value)| value.parse().ok()).unwrap_or(default)
-    }
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut options = Options { files: Vec::new(), keys: Vec::new() };
-    for argument in std::env::args().skip(1) {
-        match argument.split_once('=') {
-            Some((key, value)) => options.keys.push((key.into(), value.into())),
-            None => options.files.push(argument),
-        }
-    }
+    let options = Options::parse();
     let first = options.files.first().ok_or("name a file of ratings")?;
     let (mut train, mut test) = (read(first)?, Vec::new());
     if let Some(second) = options.files.get(1) {

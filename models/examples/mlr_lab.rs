@@ -7,6 +7,10 @@
 //! 1), `staleness`, and `label`, the position of the label.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
+#[path = "lab/options.rs"]
+mod options;
+
+use options::Options;
 use std::error::Error;
 
 use hemiola::{Consistency, Deployment};
@@ -16,30 +20,8 @@ use hemiola_models::mlr::model::MlrModel;
 use hemiola_models::mlr::train::{Arranged, Config, train};
 use serde_json::{Value, json};
 
-struct Options {
-    files: Vec<String>,
-    keys: Vec<(String, String)>,
-}
-
-impl Options {
-    fn find<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
-        let found = self.keys.iter().rev().find(|(name, _)| name == key);
-        found.and_then(|(_, value)| value.parse().ok())
-    }
-
-    fn get<T: std::str::FromStr>(&self, key: &str, default: T) -> T {
-        self.find(key).unwrap_or(default)
-    }
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut options = Options { files: Vec::new(), keys: Vec::new() };
-    for argument in std::env::args().skip(1) {
-        match argument.split_once('=') {
-            Some((key, value)) => options.keys.push((key.into(), value.into())),
-            None => options.files.push(argument),
-        }
-    }
+    let options = Options::parse();
     let label = options.find("label").map_or(LabelColumn::Guess, LabelColumn::Position);
     let reading = ReadOptions { label, ..ReadOptions::default() };
     let examples = Examples::read(&options.files[..1.min(options.files.len())], &reading)?;

@@ -5,6 +5,10 @@
 //! `patch`, `patches`, `atoms`, `sparsity`, `batch`, `rate`, `decay`, `epochs`, `workers`, `seed`.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
+#[path = "lab/options.rs"]
+mod options;
+
+use options::Options;
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
@@ -20,15 +24,8 @@ fn bytes(numbers: &[f32]) -> Vec<u8> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (mut files, mut keys) = (Vec::new(), Vec::new());
-    for argument in std::env::args().skip(1) {
-        match argument.split_once('=') {
-            Some((key, value)) => keys.push((key.to_owned(), value.to_owned())),
-            None => files.push(argument),
-        }
-    }
-    let find = |key: &str| keys.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
-    let get = |key: &str, default: f64| find(key).and_then(|value| value.parse().ok()).unwrap_or(default);
+    let options = Options::parse();
+    let get = |key: &str, default: f64| options.get(key, default);
     let usual = Config::default();
     let config = Config {
         atoms: get("atoms", usual.atoms as f64) as usize,
@@ -39,9 +36,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         patience: None,
         seed: get("seed", 1.0) as u64,
     };
-    let images = Image::read(&files)?;
+    let images = Image::read(&options.files)?;
     let patches = Patches::draw(&images, get("patch", 8.0) as usize, get("patches", 100_000.0) as usize, config.seed)?;
-    let dump = find("dump").map(PathBuf::from);
+    let dump = options.find::<PathBuf>("dump");
     if let Some(folder) = &dump {
         fs::write(folder.join("patches.f32"), bytes(&patches.numbers))?;
     }
