@@ -1,6 +1,6 @@
 //! What a node may send in a second, and the leaky bucket that keeps it to that.
 
-use crate::codec::HEADER_BYTES;
+use crate::codec::HEADER_BYTES_MAX;
 use crate::priority::Priority;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -44,13 +44,13 @@ impl Budget {
     pub fn message_bytes(&self) -> usize {
         let bytes = (self.bytes_per_second / MESSAGES_PER_SECOND).min(MESSAGE_BYTES_MAX);
         let packets = bytes * PACKET_BYTES / (PACKET_BYTES + PACKET_HEADERS);
-        (packets as usize).saturating_sub(HEADER_BYTES).max(1)
+        (packets as usize).saturating_sub(HEADER_BYTES_MAX).max(1)
     }
 
     /// How long a message of that length keeps the bucket full.
     #[must_use]
     pub(crate) fn message_span(&self) -> Duration {
-        Bucket::new(self).span(on_the_wire((self.message_bytes() + HEADER_BYTES) as u64))
+        Bucket::new(self).span(on_the_wire((self.message_bytes() + HEADER_BYTES_MAX) as u64))
     }
 }
 

@@ -1,11 +1,15 @@
-//! The wire format: a fixed header, then a few arrays as they lie in memory.
+//! The wire format: a short header, then a few arrays as they lie in memory.
 //!
-//! Every frame is [`HEADER_BYTES`] of header and a body whose length follows from the header's counts. Numbers are
-//! little-endian. The checksum covers header and body. Nothing is allocated before the counts have been checked
-//! against a limit, and nothing is parsed per element: an array of a decoded message lies in the received frame.
+//! Every frame is a [`Header`] and a body whose length follows from the header's counts. Numbers are little-endian. The
+//! checksum covers header and body. Nothing is allocated before the counts have been checked against a limit, and nothing
+//! is parsed per element: an array of a decoded message lies in the received frame.
 //!
-//! Where encoding filters have changed the body, the header says how long it is on the wire, and its counts say what
-//! must come of it when the filters have been undone (`filter/stream.rs`).
+//! Where encoding filters have changed the body, the header says which did and how long it is on the wire, and its counts
+//! say what must come of it when the filters have been undone (`filter/stream.rs`).
+
+mod header;
+
+pub use header::{ACKNOWLEDGEMENT_BYTES_MAX, HEADER_BYTES_MAX, Header, HeaderBytes, START_BYTES, VERSION};
 
 use crate::array::{Array, Frame};
 use crate::ids::{Clock, TableId, WorkerId};
@@ -16,19 +20,12 @@ use crate::snapshot::{Layer, Part};
 use crate::task::letter::Letter;
 use crate::task::{Node, TaskId};
 use crate::values::Values;
-use bytemuck::{Pod, Zeroable};
 use std::borrow::Cow;
 use std::sync::Arc;
 use thiserror::Error;
 
 #[cfg(target_endian = "big")]
 compile_error!("the wire format is the memory of a little-endian machine");
-
-/// The length of a frame's header.
-pub const HEADER_BYTES: usize = size_of::<Header>();
-/// The version of the format. A peer with another one is refused.
-pub const VERSION: u16 = 4;
-const MAGIC: u32 = u32::from_le_bytes(*b"HEMI");
 
 /// What is sent or received over a connection.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,32 +56,8 @@ pub struct Plain<'a> {
 /// A message ready to be written: the header and what follows it.
 #[derive(Debug)]
 pub struct Encoded<'a> {
-    header: Header,
-    sections: [Cow<'a, [u8]>; 5],
-}
-
-/// The head of a frame, checked as far as it can be without the body.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    magic: u32,
-    version: u16,
-    kind: u8,
-    form: u8,
-    number: u64,
-    acknowledged: u64,
-    through: u64,
-    table: u32,
-    clock: u32,
-    worker: u32,
-    width: u32,
-    keys: u32,
-    offsets: u32,
-    entries: u32,
-    bytes: u32,
-    checksum: u32,
-    /// How long the body is on the wire if filters have changed it; zero if none has.
-    filtered: u32,
+    header: HeaderBytes,
+    sections: [Cow<'a, [u8]>; 4],
 }
 
 /// A frame that cannot be right.
@@ -137,8 +110,11 @@ const PAIRS: u8 = 16;
 const SPARSE_SIDES: [u8; 2] = [1, 2];
 /// Added to the form of dense rows that have a version each, in the place of offsets.
 const VERSIONED: u8 = 0x80;
-/// Where a letter is about no table.
-const NO_TABLE: u32 = u32::MAX;
+
+/// Whether a frame says what it is and of which version: such as begin a connection or a file, and few others.
+fn is_introduced(kind: u8) -> bool {
+    matches!(kind, CONTROL | PART | STATE_PART)
+}
 
 impl Message {
     /// The message as it will be written, with its number and the acknowledgement that rides on it.
@@ -226,37 +202,22 @@ pub fn lay_out_to_peer(message: &ToPeer, number: u64, acknowledged: u64) -> Plai
     Plain::new(head, [&[], bytemuck::cast_slice(block.words()), &[], bytemuck::cast_slice(block.numbers())])
 }
 
-/// How many bytes a message to a peer will take, without encoding it.
+/// How many bytes a message to a peer will take at most, whatever its number.
 #[must_use]
 pub fn bytes_to_peer(message: &ToPeer) -> u64 {
-    (HEADER_BYTES + message.block.wire_bytes()) as u64
+    lay_out_to_peer(message, u64::MAX, u64::MAX).wire_bytes()
 }
 
-/// How many bytes a message to a shard will take, without encoding it.
+/// How many bytes a message to a shard will take at most, whatever its number.
 #[must_use]
 pub fn bytes_to_shard(message: &ToShard) -> u64 {
-    let body = match message {
-        ToShard::Get { rows, .. } => 8 * rows.len(),
-        ToShard::Inc { rows, versions, values, .. } => bytes_of_rows(rows, versions.as_ref(), values),
-        ToShard::Clock { .. } | ToShard::Checkpoint { .. } | ToShard::Seen { .. } => 0,
-        ToShard::Task(letter) => letter.wire_bytes(),
-    };
-    (HEADER_BYTES + body) as u64
+    lay_out_to_shard(message, u64::MAX, u64::MAX).wire_bytes()
 }
 
-/// How many bytes a message to a client will take, without encoding it.
+/// How many bytes a message to a client will take at most, whatever its number.
 #[must_use]
 pub fn bytes_to_client(message: &ToClient) -> u64 {
-    let body = match message {
-        ToClient::Rows { rows, versions, values, .. } => bytes_of_rows(rows, versions.as_ref(), values),
-        ToClient::Clock { .. } | ToClient::Visible { .. } => 0,
-        ToClient::Task(letter) => letter.wire_bytes(),
-    };
-    (HEADER_BYTES + body) as u64
-}
-
-fn bytes_of_rows(rows: &[u64], versions: Option<&Array<u32>>, values: &Values) -> usize {
-    8 * rows.len() + versions.map_or(0, |versions| 4 * versions.len()) + values.wire_bytes()
+    lay_out_to_client(message, u64::MAX, u64::MAX).wire_bytes()
 }
 
 impl<'a> Plain<'a> {
@@ -267,14 +228,15 @@ impl<'a> Plain<'a> {
     /// The message as it will be written without filters.
     #[must_use]
     pub fn seal(self) -> Encoded<'a> {
-        let [first, second, third, fourth] = self.sections.map(Cow::Borrowed);
-        Encoded::new(self.header, [first, second, third, fourth, Cow::Borrowed(&[])])
+        Encoded::new(self.header, self.sections.map(Cow::Borrowed))
     }
 
-    /// The message as it will be written with a body that filters have made.
-    pub(crate) fn seal_filtered(self, sections: [Cow<'a, [u8]>; 5]) -> Encoded<'a> {
-        let bytes = sections.iter().map(|section| section.len()).sum::<usize>() as u32;
-        Encoded::new(Header { filtered: bytes, ..self.header }, sections)
+    /// The message as it will be written with a body that filters have made, at least one of them, of row ids and what
+    /// follows them.
+    pub(crate) fn seal_filtered(self, changed_by: u32, sections: [Cow<'a, [u8]>; 4]) -> Encoded<'a> {
+        let filtered = sections.iter().map(|section| section.len()).sum::<usize>() as u32;
+        let filtered_keys = sections[0].len() as u32;
+        Encoded::new(Header { changed_by, filtered, filtered_keys, ..self.header }, sections)
     }
 
     pub(crate) fn filtered_table(&self) -> Option<usize> {
@@ -294,7 +256,7 @@ impl<'a> Plain<'a> {
     /// How many bytes will be written without filters.
     #[must_use]
     pub fn wire_bytes(&self) -> u64 {
-        HEADER_BYTES as u64 + self.header.body_bytes()
+        self.header.frame_bytes()
     }
 
     /// The row ids and the arrays that follow them, some of them empty.
@@ -349,7 +311,7 @@ impl<'a> Plain<'a> {
     }
 
     /// A letter: its keys, its numbers, its head and its payload. The length of its head is where other messages count
-    /// updates.
+    /// updates, and its table's number is one more, since it may be about none.
     fn with_letter(head: Header, letter: &'a Letter) -> Self {
         let (form, width, numbers): (u8, u32, &[u8]) = match &letter.values {
             None => (NO_VALUES, 0, &[]),
@@ -364,7 +326,7 @@ impl<'a> Plain<'a> {
         let head = Header {
             form,
             width,
-            table: letter.table.map_or(NO_TABLE, |table| table.0),
+            table: letter.table.map_or(0, |table| table.0.saturating_add(1)),
             clock: letter.from.code(),
             worker: letter.to.code(),
             through: letter.head.len() as u64,
@@ -381,16 +343,16 @@ impl<'a> Plain<'a> {
 }
 
 impl<'a> Encoded<'a> {
-    fn new(header: Header, sections: [Cow<'a, [u8]>; 5]) -> Self {
+    fn new(header: Header, sections: [Cow<'a, [u8]>; 4]) -> Self {
         let mut check = header.begin_check();
         sections.iter().for_each(|section| check.update(section));
-        Self { header: Header { checksum: check.0.finalize(), ..header }, sections }
+        Self { header: Header { checksum: check.0.finalize(), ..header }.as_bytes(), sections }
     }
 
     /// The header's bytes.
     #[must_use]
     pub fn header(&self) -> &[u8] {
-        bytemuck::bytes_of(&self.header)
+        &self.header
     }
 
     /// What follows the header, some of it empty.
@@ -401,7 +363,7 @@ impl<'a> Encoded<'a> {
     /// How many bytes will be written.
     #[must_use]
     pub fn wire_bytes(&self) -> u64 {
-        HEADER_BYTES as u64 + self.sections.iter().map(|section| section.len() as u64).sum::<u64>()
+        self.header.len() as u64 + self.sections.iter().map(|section| section.len() as u64).sum::<u64>()
     }
 }
 
@@ -420,44 +382,33 @@ impl BodyCheck {
 }
 
 impl Header {
-    fn new(kind: u8, number: u64, acknowledged: u64) -> Self {
-        Self { magic: MAGIC, version: VERSION, kind, number, acknowledged, ..Self::zeroed() }
-    }
-
-    /// Reads a header. A body of more than `limit` bytes is refused.
-    ///
-    /// # Errors
-    /// If the bytes are not a header, of another version, or announce too long a body.
-    pub fn parse(bytes: &[u8; HEADER_BYTES], limit: u64) -> Result<Self, CodecError> {
-        let header: Self = bytemuck::pod_read_unaligned(bytes);
-        if header.magic != MAGIC {
-            return Err(CodecError::Magic { found: header.magic });
-        }
-        if header.version != VERSION {
-            return Err(CodecError::Version { found: header.version });
-        }
-        let bytes = header.body_bytes().max(header.wire_bytes());
-        if bytes > limit {
-            return Err(CodecError::TooLong { bytes, limit });
-        }
-        Ok(header)
-    }
-
     /// Whether filters have changed the body.
     pub(crate) fn is_filtered(&self) -> bool {
-        self.filtered != 0
+        self.changed_by != 0
+    }
+
+    /// Which filters have changed the body, bit by bit, and how long its row ids are since.
+    pub(crate) fn changes(&self) -> (u32, usize) {
+        (self.changed_by, self.filtered_keys as usize)
     }
 
     /// The table whose encoding filters such messages pass.
     pub(crate) fn filtered_table(&self) -> Option<usize> {
-        let of_table = matches!(self.kind, GET | INC | ROWS | TASK_TO_SHARD | TASK_TO_CLIENT | FACTORS);
-        (of_table && self.table != NO_TABLE).then_some(self.table as usize)
+        match self.kind {
+            GET | INC | ROWS | FACTORS => Some(self.table as usize),
+            TASK_TO_SHARD | TASK_TO_CLIENT => self.letter_table().map(TableId::index),
+            _ => None,
+        }
+    }
+
+    fn letter_table(&self) -> Option<TableId> {
+        self.table.checked_sub(1).map(TableId)
     }
 
     /// How many bytes follow the header on the wire.
     #[must_use]
     pub fn wire_bytes(&self) -> u64 {
-        if self.filtered == 0 { self.body_bytes() } else { u64::from(self.filtered) }
+        if self.is_filtered() { u64::from(self.filtered) } else { self.body_bytes() }
     }
 
     /// How long the body is without filters.
@@ -471,29 +422,11 @@ impl Header {
         u64::from(self.keys) * 8 + u64::from(self.offsets) * 4 + u64::from(self.entries) * entry + u64::from(self.bytes)
     }
 
-    /// The header as it is written.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        bytemuck::bytes_of(self)
-    }
-
-    /// The message's number on its link.
-    #[must_use]
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Through which number the sender has received.
-    #[must_use]
-    pub fn acknowledged(&self) -> u64 {
-        self.acknowledged
-    }
-
     /// Begins to check a body, which may then be handed over piece by piece as it comes in.
     #[must_use]
     pub fn begin_check(&self) -> BodyCheck {
         let mut hasher = crc32fast::Hasher::new();
-        hasher.update(bytemuck::bytes_of(&Self { checksum: 0, ..*self }));
+        hasher.update(&Self { checksum: 0, ..*self }.as_bytes());
         BodyCheck(hasher)
     }
 
@@ -596,7 +529,7 @@ impl Header {
         Ok(Letter {
             from: node(self.clock)?,
             to: node(self.worker)?,
-            table: (self.table != NO_TABLE).then_some(TableId(self.table)),
+            table: self.letter_table(),
             head: part(after_values, head)?,
             keys: self.rows(keys)?,
             values: if entry == 0 { None } else { Some(self.rows_and_values(keys, values)?.2) },
@@ -659,19 +592,27 @@ mod tests {
         let mut bytes = encoded.header().to_vec();
         encoded.sections().for_each(|section| bytes.extend_from_slice(section));
         assert_eq!(bytes.len() as u64, encoded.wire_bytes());
-        match message {
-            Message::ToShard(message) => assert_eq!(bytes_to_shard(message), encoded.wire_bytes()),
-            Message::ToClient(message) => assert_eq!(bytes_to_client(message), encoded.wire_bytes()),
-            Message::ToPeer(message) => assert_eq!(bytes_to_peer(message), encoded.wire_bytes()),
-            Message::Part(_) | Message::Control(_) | Message::Acknowledge => {}
-        }
+        let most = match message {
+            Message::ToShard(message) => bytes_to_shard(message),
+            Message::ToClient(message) => bytes_to_client(message),
+            Message::ToPeer(message) => bytes_to_peer(message),
+            Message::Part(_) | Message::Control(_) | Message::Acknowledge => encoded.wire_bytes(),
+        };
+        // Only the number and the acknowledgement can be longer.
+        assert!((encoded.wire_bytes()..=encoded.wire_bytes() + 18).contains(&most), "{most}");
         bytes
     }
 
     fn read(bytes: &[u8], limit: u64) -> Result<Message, CodecError> {
-        let head: &[u8; HEADER_BYTES] = bytes.first_chunk().expect("a whole header");
-        let header = Header::parse(head, limit)?;
-        let mut body = bytes[HEADER_BYTES..].to_vec();
+        let mut length = START_BYTES;
+        while Header::length(&bytes[..length])? > length {
+            length = Header::length(&bytes[..length])?;
+            if length > bytes.len() {
+                return Err(CodecError::Counts);
+            }
+        }
+        let header = Header::parse(&bytes[..length], limit)?;
+        let mut body = bytes[length..].to_vec();
         body.resize((header.body_bytes() as usize).div_ceil(8) * 8, 0);
         let frame: Frame = body.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight"))).collect();
         let mut check = header.begin_check();
@@ -772,11 +713,10 @@ mod tests {
         }
 
         #[test]
-        fn random_bytes_never_panic_nor_pass(bytes in proptest::collection::vec(any::<u8>(), HEADER_BYTES..400), honest in any::<bool>()) {
+        fn random_bytes_never_panic_nor_pass(bytes in proptest::collection::vec(any::<u8>(), START_BYTES..400), honest in any::<bool>()) {
             let mut bytes = bytes;
             if honest {
-                bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
-                bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+                bytes[..START_BYTES].copy_from_slice(&Message::Control(Vec::new().into()).encode(0, 0).header()[..START_BYTES]);
             }
             prop_assert!(read(&bytes, 1 << 16).is_err());
         }
@@ -784,8 +724,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_is_not_ours_is_refused_with_its_reason() {
-        let good =
-            wire(&Message::ToShard(ToShard::Get { table: TableId(0), needed: Clock(0), rows: vec![1, 2].into() }));
+        let good = wire(&Message::Control(vec![1; 40].into()));
         let with = |at: usize, bytes: &[u8]| {
             let mut changed = good.clone();
             changed[at..at + bytes.len()].copy_from_slice(bytes);
@@ -797,9 +736,54 @@ mod tests {
         );
         assert_eq!(
             with(4, &[9, 0]),
-            "the other end speaks version 9 of the protocol, this one version 4; use the same release on both"
+            "the other end speaks version 9 of the protocol, this one version 5; use the same release on both"
         );
-        assert_eq!(with(48, &[0xff; 4]), "a message of 34359738360 bytes was announced, and at most 1000 are taken");
-        assert_eq!(with(72, &[7]), "a message's checksum does not match: it was damaged on the way");
+        assert_eq!(with(good.len() - 1, &[7]), "a message's checksum does not match: it was damaged on the way");
+        let long = ToShard::Get { table: TableId(0), needed: Clock(0), rows: vec![1; 200].into() };
+        let refused = read(&wire(&Message::ToShard(long)), 1000).expect_err("refused").to_string();
+        assert_eq!(refused, "a message of 1600 bytes was announced, and at most 1000 are taken");
+    }
+
+    #[test]
+    fn a_header_is_as_short_as_its_numbers() {
+        let bytes = |message: &Message| message.encode(300, 7).header().len();
+        assert_eq!(bytes(&Message::Acknowledge), START_BYTES + 2 + 1);
+        assert_eq!(bytes(&Message::ToShard(ToShard::Clock { clock: Clock(9) })), START_BYTES + 2 + 1 + 1);
+        assert_eq!(bytes(&Message::Control(vec![1; 40].into())), 2 * START_BYTES + 2 + 1 + 1, "it introduces itself");
+        let most = Header {
+            kind: CONTROL,
+            form: u8::MAX,
+            number: u64::MAX,
+            acknowledged: u64::MAX,
+            through: u64::MAX,
+            table: u32::MAX,
+            clock: u32::MAX,
+            worker: u32::MAX,
+            width: u32::MAX,
+            keys: u32::MAX,
+            offsets: u32::MAX,
+            entries: u32::MAX,
+            bytes: u32::MAX,
+            changed_by: u32::MAX,
+            filtered: u32::MAX,
+            filtered_keys: u32::MAX,
+            checksum: 5,
+        };
+        assert_eq!((most.as_bytes().len(), most.header_bytes()), (HEADER_BYTES_MAX, HEADER_BYTES_MAX));
+        assert_eq!(Header::parse(&most.as_bytes(), u64::MAX), Ok(most));
+    }
+
+    #[test]
+    fn a_header_that_could_be_shorter_is_refused() {
+        let good = Header { kind: GET, keys: 3, ..Header::default() }.as_bytes();
+        assert!(Header::parse(&good, 1000).is_ok());
+        let mut longer = good.to_vec();
+        longer[0] += 1;
+        longer[START_BYTES] |= 0x80;
+        longer.push(0);
+        assert_eq!(Header::parse(&longer, 1000), Err(CodecError::Counts), "a longer number");
+        let mut zero = good.to_vec();
+        zero[START_BYTES] = 0;
+        assert_eq!(Header::parse(&zero, 1000), Err(CodecError::Counts), "a zero that is written");
     }
 }

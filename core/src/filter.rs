@@ -38,6 +38,7 @@ mod random_skip;
 pub mod sieve;
 mod significant;
 pub mod stream;
+mod zeros;
 
 pub use compress::{Lz4, Zstd};
 pub use feedback::Feedback;

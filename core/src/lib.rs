@@ -60,6 +60,7 @@ mod stored;
 mod tagged;
 pub mod task;
 pub mod values;
+mod varint;
 
 pub use array::Array;
 pub use budget::Budget;

@@ -8,7 +8,7 @@
 //! since it began.
 
 use crate::budget::{Bucket, Budget, acknowledged_on_the_wire, on_the_wire};
-use crate::codec::HEADER_BYTES;
+use crate::codec::ACKNOWLEDGEMENT_BYTES_MAX;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -181,7 +181,7 @@ impl<T> Pacer<T> {
             && at <= now
         {
             self.stream(to).owed = None;
-            self.bucket.pour(on_the_wire(HEADER_BYTES as u64), now);
+            self.bucket.pour(on_the_wire(ACKNOWLEDGEMENT_BYTES_MAX as u64), now);
             return Turn::Acknowledge { to };
         }
         if self.is_overused(now) {

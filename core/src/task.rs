@@ -97,6 +97,7 @@ pub struct Task {
     pub(crate) after: Vec<Handle>,
     pub(crate) after_stamps: Vec<(Group, u64)>,
     pub(crate) stamp: Option<u64>,
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -123,7 +124,7 @@ pub struct Reply {
 
 impl Task {
     fn new(call: Call) -> Self {
-        Self { call, after: Vec::new(), after_stamps: Vec::new(), stamp: None }
+        Self { call, after: Vec::new(), after_stamps: Vec::new(), stamp: None, quiet: false }
     }
 
     /// Adds values to a table's rows, one row for each key.
@@ -175,6 +176,14 @@ impl Task {
     #[must_use]
     pub fn stamp(mut self, stamp: u64) -> Self {
         self.stamp = Some(stamp);
+        self
+    }
+
+    /// Asks for no reply but that it failed, where something that comes later tells as much: the task counts as done when
+    /// it is issued, for whoever waits for it and for the task that issued it. What comes after it should name its stamp.
+    #[must_use]
+    pub fn quietly(mut self) -> Self {
+        self.quiet = true;
         self
     }
 

@@ -77,19 +77,6 @@ impl Values {
         self.len() == 0
     }
 
-    /// How many bytes the arrays take in a message.
-    #[must_use]
-    pub fn wire_bytes(&self) -> usize {
-        match self {
-            Self::Dense { numbers, .. } => 4 * numbers.len(),
-            Self::Half { numbers, .. } => 2 * numbers.len(),
-            Self::Sparse { offsets, columns, .. } | Self::Counts { offsets, columns, .. } => {
-                4 * offsets.len() + 8 * columns.len()
-            }
-            Self::Custom { offsets, bytes } => 4 * offsets.len() + bytes.len(),
-        }
-    }
-
     /// Row `i` of the batch.
     ///
     /// # Panics

@@ -4,7 +4,7 @@ use hemiola_core::message::{ToClient, ToShard};
 use hemiola_core::procedure::AdaRevision;
 use hemiola_core::sabotage::Sabotage;
 use hemiola_core::task::desk::{Desk, Turn};
-use hemiola_core::task::letter::{CallHead, Head, Letter, TaskHead};
+use hemiola_core::task::letter::{CallHead, Head, Letter, TaskHead, Tells};
 use hemiola_core::task::service::{ServerFunction, Service, Tenant};
 use hemiola_core::task::{Group, Node, Server, Task};
 use hemiola_core::{
@@ -102,15 +102,16 @@ fn head() -> impl Strategy<Value = Head> {
     ];
     let group = prop_oneof![Just(Group::Workers), Just(Group::Servers), node().prop_map(Group::One)];
     let dependencies = (proptest::collection::vec(number(), 0..3), proptest::collection::vec((group, number()), 0..3));
-    let task = (number(), call, dependencies, proptest::option::of(number()), number(), any::<bool>()).prop_map(
-        |(number, call, (after, after_stamps), stamp, settled, alone)| {
-            Head::Task(TaskHead { number, call, after, after_stamps, stamp, settled, alone })
+    let task = (number(), call, dependencies, proptest::option::of(number()), number(), 0..3usize).prop_map(
+        |(number, call, (after, after_stamps), stamp, settled, tells)| {
+            let tells = [Tells::Caller, Tells::CallerAlone, Tells::Nobody][tells];
+            Head::Task(TaskHead { number, call, after, after_stamps, stamp, settled, tells })
         },
     );
     prop_oneof![
         4 => task,
         1 => number().prop_map(|number| Head::Finished { number }),
-        1 => number().prop_map(|number| Head::Done { number, waited_seconds: f64::NAN, ran_seconds: 1.0 }),
+        1 => number().prop_map(|number| Head::Done { number, waited_micros: u64::MAX, ran_micros: 1 }),
         1 => number().prop_map(|number| Head::Failed { number, reason: "none".to_owned() }),
     ]
 }

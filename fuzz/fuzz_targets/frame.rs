@@ -1,11 +1,19 @@
 //! Any bytes into the frame decoder: no panic, and no allocation beyond the announced and checked length.
 #![no_main]
 
-use hemiola_core::codec::{HEADER_BYTES, Header};
+use hemiola_core::codec::{Header, START_BYTES};
 use std::sync::Arc;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let Some((head, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return };
+    let mut length = START_BYTES;
+    let (head, body) = loop {
+        let Some((head, body)) = bytes.split_at_checked(length) else { return };
+        match Header::length(head) {
+            Ok(whole) if whole == length => break (head, body),
+            Ok(longer) => length = longer,
+            Err(_) => return,
+        }
+    };
     let Ok(header) = Header::parse(head, 1 << 16) else { return };
     let mut frame = vec![0u64; (header.wire_bytes() as usize).div_ceil(8)];
     for (word, bytes) in frame.iter_mut().zip(body.chunks(8)) {

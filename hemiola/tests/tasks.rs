@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 type Case = (&'static str, fn(&Deployment));
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-const CASES: [Case; 18] = [
+const CASES: [Case; 19] = [
     ("functions_run_on_every_node_of_their_group", functions_run_on_every_node_of_their_group),
     ("pushes_and_pulls_reach_their_keys", pushes_and_pulls_reach_their_keys),
     ("a_task_is_done_when_its_subtasks_are", a_task_is_done_when_its_subtasks_are),
@@ -40,6 +40,7 @@ const CASES: [Case; 18] = [
     ("a_failing_filter_is_named_with_its_task_and_node", a_failing_filter_is_named_with_its_task_and_node),
     ("a_filter_that_cannot_encode_is_named_too", a_filter_that_cannot_encode_is_named_too),
     ("what_a_filter_keeps_of_a_push_travels_with_a_later_one", what_a_filter_keeps_of_a_push_travels_with_a_later_one),
+    ("a_quiet_task_asks_for_no_reply_but_that_it_failed", a_quiet_task_asks_for_no_reply_but_that_it_failed),
     ("an_unknown_function_is_named", an_unknown_function_is_named),
     ("a_scheduler_that_panics_is_named", a_scheduler_that_panics_is_named),
     ("tasks_that_cannot_be_are_refused_with_their_reason", tasks_that_cannot_be_are_refused_with_their_reason),
@@ -435,6 +436,26 @@ fn what_a_filter_keeps_of_a_push_travels_with_a_later_one(deployment: &Deploymen
         ("significant", 72, 48),
         "of six rows four"
     );
+}
+
+fn a_quiet_task_asks_for_no_reply_but_that_it_failed(deployment: &Deployment) {
+    let update = |_: &mut Server<'_>, _: &[u8]| -> Result<Vec<u8>, Fault> { Err("no weights".into()) };
+    let scheduler = |node: &mut Node<'_, ()>| {
+        let push = node.issue(Task::push(TABLE, 0..8, Values::dense(1, vec![2.0; 8])).stamp(1).quietly())?;
+        assert!(node.is_done(&push)?, "as soon as it is issued");
+        let pull = node.issue(Task::pull(TABLE, 0..8).after_stamp(Group::Scheduler, 1))?;
+        assert_eq!(node.wait_numbers(&pull)?[..], [2.0; 8]);
+        node.issue(Task::call(Group::One(NodeId::Server(ShardId(0))), "update", vec![]).quietly())?;
+        // What a server says stays in order, so this reply comes after the failure.
+        let pull = node.issue(Task::pull(TABLE, 0..8))?;
+        node.wait(&pull)?;
+        Ok(Vec::new())
+    };
+    let mut job = job(table(8), &idle, &scheduler);
+    job.server = vec![("update", Arc::new(update))];
+    let sentence = failure(deployment, job);
+    let expected = "a task that no reply was asked for failed on server 0 in task 2 of the scheduler: no weights";
+    assert!(sentence.ends_with(expected), "{sentence}");
 }
 
 fn an_unknown_function_is_named(deployment: &Deployment) {

@@ -362,7 +362,7 @@ fn strange_bytes() -> Vec<Vec<u8>> {
         random.take(5000).collect(),
         changed(0, b"XXXX"),
         changed(4, &[99]),
-        changed(60, &[0xff; 4]),
+        changed(16, &[0xff; 4]),
         b"HEMI".to_vec(),
         wrong_secret,
     ]

@@ -1,7 +1,11 @@
 //! The compressing filters: the body of a message as LZ4 or Zstandard makes it shorter.
+//!
+//! Short messages with many zeros, of which there are many where weights mostly stay zero, gain little from either. So words
+//! of zero are left out first (`zeros.rs`), where there are many.
 
-use super::{Arrived, Body, Decoder, Encoder, Encoding, Keys, Reason};
+use super::{Arrived, Body, Decoder, Encoder, Encoding, Keys, Reason, zeros};
 use crate::array::{Array, Frame};
+use crate::varint;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -16,9 +20,9 @@ pub struct Lz4;
 pub struct Zstd;
 
 /// Shorter bodies are left alone.
-const BODY_BYTES_MIN: usize = 64;
-/// What stands before the compressed bytes: the lengths of the row ids and of the values.
-const LENGTHS_BYTES: usize = 8;
+const BODY_BYTES_MIN: usize = 24;
+/// What is shorter without zeros does not get any shorter.
+const COMPRESSED_BYTES_MIN: usize = 64;
 const ZSTD_LEVEL: i32 = 1;
 
 /// What no sender of such messages does.
@@ -107,48 +111,97 @@ impl fmt::Debug for Decompressor {
     }
 }
 
+/// What was done to a body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// It was compressed.
+    Compressed,
+    /// Words of zero were left out of its values.
+    WithoutZeros,
+    /// First this, then that.
+    Both,
+}
+
+impl Form {
+    const BITS: u32 = 2;
+    const ALL: [Self; 3] = [Self::Compressed, Self::WithoutZeros, Self::Both];
+}
+
 impl Encoder for Compressor {
     fn encode(&mut self, body: &mut Body<'_>) -> Result<bool, Reason> {
         let (keys, values) = (body.keys.len(), body.values.iter().map(|piece| piece.len()).sum::<usize>());
         let bytes = keys + values;
-        let (Ok(keys_bytes), Ok(values_bytes)) = (u32::try_from(keys), u32::try_from(values)) else {
-            return Ok(false);
-        };
         if bytes < BODY_BYTES_MIN {
             return Ok(false);
         }
         let mut whole = Vec::with_capacity(bytes);
         whole.extend_from_slice(&body.keys);
         body.values.iter().for_each(|piece| whole.extend_from_slice(piece));
-        let mut compressed = vec![0; bytes];
-        compressed[..4].copy_from_slice(&keys_bytes.to_le_bytes());
-        compressed[4..LENGTHS_BYTES].copy_from_slice(&values_bytes.to_le_bytes());
+        let without_zeros = zeros::are_many(&whole[keys..]);
+        if without_zeros {
+            let mut shorter = whole[..keys].to_vec();
+            zeros::write(&whole[keys..], &mut shorter);
+            whole = shorter;
+        }
+        let mut compressed = vec![0; whole.len()];
+        let length = if whole.len() < COMPRESSED_BYTES_MIN { None } else { self.0(&whole, &mut compressed) };
+        let form = match (without_zeros, length) {
+            (true, Some(_)) => Form::Both,
+            (true, None) => Form::WithoutZeros,
+            (false, Some(_)) => Form::Compressed,
+            (false, None) => return Ok(false),
+        };
+        let mut made = Vec::with_capacity(length.unwrap_or(whole.len()) + 3 * varint::BYTES_MAX);
+        varint::write((keys as u64) << Form::BITS | form as u64, |byte| made.push(byte));
+        varint::write(values as u64, |byte| made.push(byte));
+        if form == Form::Both {
+            varint::write(whole.len() as u64, |byte| made.push(byte));
+        }
+        made.extend_from_slice(length.map_or(&whole, |length| &compressed[..length]));
         // What does not get shorter, its lengths included, travels as it is.
-        let Some(length) = self.0(&whole, &mut compressed[LENGTHS_BYTES..]) else { return Ok(false) };
-        compressed.truncate(LENGTHS_BYTES + length);
+        if made.len() >= bytes {
+            return Ok(false);
+        }
         body.keys = Cow::Borrowed(&[]);
-        body.values = [Cow::Owned(compressed), Cow::Borrowed(&[]), Cow::Borrowed(&[])];
+        body.values = [Cow::Owned(made), Cow::Borrowed(&[]), Cow::Borrowed(&[])];
         Ok(true)
     }
 }
 
 impl Decoder for Decompressor {
     fn decode(&mut self, body: &mut Arrived, bytes_max: usize) -> Result<(), Reason> {
-        let Some((lengths, compressed)) = body.values.split_first_chunk::<LENGTHS_BYTES>() else {
-            return Err(CompressError::Lengths.into());
-        };
-        let [keys, values] = [&lengths[..4], &lengths[4..]]
-            .map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")) as usize);
-        let bytes = keys + values;
-        if bytes > bytes_max {
-            return Err(CompressError::TooLong { bytes, bytes_max }.into());
+        let mut left = &body.values[..];
+        let mut length =
+            || varint::read(&mut left).and_then(|bytes| usize::try_from(bytes).ok()).ok_or(CompressError::Lengths);
+        let (first, values) = (length()?, length()?);
+        let keys = first >> Form::BITS;
+        let form = *Form::ALL.get(first & ((1 << Form::BITS) - 1)).ok_or(CompressError::Lengths)?;
+        let bytes = keys.saturating_add(values);
+        let shorter = if form == Form::Both { length()? } else { left.len() };
+        let longest = bytes.max(if form == Form::Both { shorter } else { 0 });
+        if longest > bytes_max {
+            return Err(CompressError::TooLong { bytes: longest, bytes_max }.into());
         }
         // Values that begin at a multiple of eight are used from where they lie.
         let start = keys.next_multiple_of(8) - keys;
         let mut frame: Frame = vec![0; (start + bytes).div_ceil(8)];
         let whole = &mut bytemuck::cast_slice_mut(&mut frame)[start..start + bytes];
-        if self.0(compressed, whole) != Some(bytes) {
-            return Err(CompressError::Content { bytes }.into());
+        let content = || CompressError::Content { bytes };
+        if form == Form::Compressed {
+            self.0(left, whole).filter(|made| *made == bytes).ok_or_else(content)?;
+        } else {
+            let mut room = Vec::new();
+            let without_zeros = match form {
+                Form::Both => {
+                    room.resize(shorter, 0);
+                    self.0(left, &mut room).filter(|made| *made == shorter).ok_or_else(content)?;
+                    &room[..]
+                }
+                _ => left,
+            };
+            let (plain, rest) = without_zeros.split_at_checked(keys).ok_or_else(content)?;
+            whole[..keys].copy_from_slice(plain);
+            zeros::read(rest, &mut whole[keys..]).ok_or_else(content)?;
         }
         let frame = Arc::new(frame);
         let part = |start, length| Array::in_frame(&frame, start, length).expect("within the frame");
@@ -193,16 +246,19 @@ mod tests {
                 let mut body = Arrived { keys: vec![].into(), values: values.into() };
                 filter.decoder().decode(&mut body, 1000).expect_err("refused").to_string()
             };
-            assert_eq!(refuse(vec![0; 7]), "a compressed message says nothing of its length");
-            let long = "a compressed message announces 8589934590 bytes, and it may have 1000";
-            assert_eq!(refuse(vec![0xff; 20]), long);
+            assert_eq!(refuse(vec![0xff; 20]), "a compressed message says nothing of its length");
+            assert_eq!(refuse(vec![3, 7]), "a compressed message says nothing of its length", "no such form");
+            let long = "a compressed message announces 536870911 bytes, and it may have 1000";
+            assert_eq!(refuse(vec![0xfc, 0xff, 0xff, 0xff, 7, 0, 0]), long);
+            assert_eq!(refuse(vec![2, 0, 0xff, 0xff, 0xff, 0xff, 1]), long, "without zeros");
             let content = "a compressed message does not become the 100 bytes that it announces";
-            assert_eq!(refuse([&[100, 0, 0, 0, 0, 0, 0, 0][..], &[7; 20]].concat()), content);
+            for form in 0..3 {
+                assert_eq!(refuse([&[50 << 2 | form, 1, 50, 50][..], &[7; 20]].concat()), content);
+            }
             // More than it announces.
             let mut honest = body(&[1; 800], [&[], &[], &[]]);
             assert!(filter.encoder().encode(&mut honest).expect("it always can"));
-            let mut bytes = honest.values[0].to_vec();
-            bytes[..4].copy_from_slice(&100u32.to_le_bytes());
+            let bytes = [&[50 << 2, 1, 50], &honest.values[0][3..]].concat();
             assert_eq!(refuse(bytes), content);
         }
     }

@@ -3,6 +3,7 @@
 use super::{Arrived, Body, Decoder, Encoder, Encoding, Keys, Reason};
 use crate::array::Array;
 use crate::schema::mix;
+use crate::varint;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,9 +32,6 @@ impl Default for KeyCache {
 /// A shorter list is hardly longer than its signature.
 const LIST_BYTES_MIN: usize = 4 * SIGNATURE_BYTES;
 const SIGNATURE_BYTES: usize = size_of::<u64>();
-/// The bits of a difference that a byte holds; its highest bit says whether more follow.
-const BITS: u32 = 7;
-const MORE: u8 = 1 << BITS;
 
 /// What no sender of such messages does.
 #[derive(Debug, PartialEq, Eq, Error)]
@@ -150,35 +148,22 @@ impl Decoder for Lists {
 fn write_differences(list: &[u64], bytes: &mut Vec<u8>) {
     let mut last = 0u64;
     for &row in list {
-        let mut difference = row.wrapping_sub(std::mem::replace(&mut last, row));
-        while difference >= u64::from(MORE) {
-            bytes.push(difference as u8 | MORE);
-            difference >>= BITS;
-        }
-        bytes.push(difference as u8);
+        varint::write(row.wrapping_sub(std::mem::replace(&mut last, row)), |byte| bytes.push(byte));
     }
 }
 
-fn read_differences(bytes: &[u8], ids_max: usize) -> Result<Vec<u64>, KeyCacheError> {
+fn read_differences(mut bytes: &[u8], ids_max: usize) -> Result<Vec<u64>, KeyCacheError> {
     // A list takes a byte for each row id at least.
     let mut list = Vec::with_capacity(bytes.len().min(ids_max));
-    let (mut last, mut difference, mut shift) = (0u64, 0u64, 0);
-    for &byte in bytes {
-        if shift >= u64::BITS {
-            return Err(KeyCacheError::List);
+    let mut last = 0u64;
+    while !bytes.is_empty() {
+        last = last.wrapping_add(varint::read(&mut bytes).ok_or(KeyCacheError::List)?);
+        if list.len() == ids_max {
+            return Err(KeyCacheError::TooMany { ids_max });
         }
-        difference |= u64::from(byte & !MORE) << shift;
-        shift += BITS;
-        if byte & MORE == 0 {
-            if list.len() == ids_max {
-                return Err(KeyCacheError::TooMany { ids_max });
-            }
-            last = last.wrapping_add(difference);
-            list.push(last);
-            (difference, shift) = (0, 0);
-        }
+        list.push(last);
     }
-    if shift == 0 { Ok(list) } else { Err(KeyCacheError::List) }
+    Ok(list)
 }
 
 fn words(bytes: &[u8]) -> Vec<u64> {

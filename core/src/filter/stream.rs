@@ -1,7 +1,7 @@
 //! The encoding filters of all tables, applied to the messages of one direction of one connection.
 //!
-//! A body that some filter has changed begins with which filters those were and how long the row ids are now; the
-//! header says how long all of it is. A body that no filter has changed travels as it would without any.
+//! Of a body that some filter has changed the header says which filters those were, how long it is now, and how long its
+//! row ids. A body that no filter has changed travels as it would without any.
 
 use super::ledger::Ledger;
 use super::{Arrived, Body, Decoder, Direction, Encoder, Encoding, Filter, FilterError, Reason};
@@ -14,8 +14,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What a body begins with that a filter has changed: which did, bit by bit, and the length of the row ids.
-const PREFIX_BYTES: usize = 8;
 /// Longer bodies travel without filters, so that what filters make of a body has a length of 32 bits.
 const BODY_BYTES_MAX: u64 = 2 << 30;
 /// A filter may make a body longer by so much: signatures and lengths.
@@ -144,14 +142,12 @@ impl Outgoing {
         if changed_by == 0 {
             return Ok(plain.seal());
         }
-        if u32::try_from(PREFIX_BYTES + body.len()).is_err() {
+        if u32::try_from(body.len()).is_err() {
             let longest = changed_by.ilog2() as usize;
             return Err(self.shared.failed(table, longest, &"it made a message longer than four gigabytes".into()));
         }
-        let mut prefix = changed_by.to_le_bytes().to_vec();
-        prefix.extend_from_slice(&(body.keys.len() as u32).to_le_bytes());
         let [first, second, third] = body.values;
-        Ok(plain.seal_filtered([Cow::Owned(prefix), body.keys, first, second, third]))
+        Ok(plain.seal_filtered(changed_by, [body.keys, first, second, third]))
     }
 }
 
@@ -172,16 +168,11 @@ impl Incoming {
         header.verify(check)?;
         let table = header.filtered_table().filter(|&table| table < self.decoders.len()).ok_or(CodecError::Filtered)?;
         let bytes = Array::<u8>::in_frame(frame, 0, header.wire_bytes() as usize).ok_or(CodecError::Counts)?;
-        let Some((prefix, _)) = bytes.split_first_chunk::<PREFIX_BYTES>() else {
-            return Err(CodecError::Filtered.into());
-        };
-        let [changed_by, keys] =
-            [&prefix[..4], &prefix[4..]].map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")));
-        let (values, decoders) = (PREFIX_BYTES + keys as usize, &mut self.decoders[table]);
-        if values > bytes.len() || u64::from(changed_by) >> decoders.len() != 0 {
+        let ((changed_by, keys), decoders) = (header.changes(), &mut self.decoders[table]);
+        if keys > bytes.len() || u64::from(changed_by) >> decoders.len() != 0 {
             return Err(CodecError::Filtered.into());
         }
-        let mut body = Arrived { keys: bytes.part(PREFIX_BYTES..values), values: bytes.part(values..bytes.len()) };
+        let mut body = Arrived { keys: bytes.part(0..keys), values: bytes.part(keys..bytes.len()) };
         let bytes_max = header.body_bytes() as usize + SLACK_BYTES;
         for (i, decoder) in decoders.iter_mut().enumerate().rev() {
             let after = body.keys.len() + body.values.len();

@@ -190,12 +190,6 @@ impl Block {
     pub(crate) fn numbers(&self) -> &[f32] {
         &self.numbers
     }
-
-    /// How many bytes it takes behind a header.
-    #[must_use]
-    pub fn wire_bytes(&self) -> usize {
-        4 * (self.words.len() + self.numbers.len())
-    }
 }
 
 fn entries(factor: Factor<'_>) -> u64 {
@@ -368,7 +362,7 @@ mod tests {
         writer.write(Factor::Sparse(&[0], &[7.0]), Factor::Sparse(&[0], &[8.0])).expect("fits");
         let block = writer.finish();
         assert_eq!(block.forms(), [Form::Dense, Form::Sparse]);
-        assert_eq!((block.pairs(), block.wire_bytes()), (3, 4 * (9 + 4 + 3 + 3)));
+        assert_eq!((block.pairs(), block.words().len() + block.numbers().len()), (3, 9 + 4 + 3 + 3));
         assert_eq!(block.products(), 3 * 2 + 3);
         assert_eq!(dense(block.u(), 3, 0), [0.0, 0.0, 1.0]);
         assert_eq!(dense(block.u(), 3, 2), [7.0, 0.0, 0.0]);

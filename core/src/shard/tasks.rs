@@ -11,7 +11,7 @@ use crate::schema::TableSchema;
 use crate::store::{Store, first};
 use crate::task::callee::{Callee, Need};
 use crate::task::ledger::check_pushed;
-use crate::task::letter::{CallHead, Head, Letter, TaskHead, keys_of};
+use crate::task::letter::{CallHead, Head, Letter, TaskHead, Tells, keys_of};
 use crate::task::service::Service;
 use crate::task::split::{check, own};
 use crate::task::{Keys, Node, TaskId};
@@ -51,7 +51,7 @@ pub struct Pushed {
 #[derive(Debug)]
 struct Asked {
     job: u32,
-    alone: bool,
+    tells: Tells,
     act: Act,
 }
 
@@ -121,7 +121,7 @@ impl Shard {
         });
         let needs: Vec<Need> = earlier.chain(stamps).collect();
         tasks.callee.settle(caller, head.settled);
-        let asked = Asked { job, alone: head.alone, act };
+        let asked = Asked { job, tells: head.tells, act };
         tasks.callee.accept(TaskId { caller, number: head.number }, needs, head.stamp, asked);
     }
 
@@ -169,14 +169,18 @@ impl Shard {
 
     /// Does what may be done, and what may be done by that.
     fn act_on_tasks(&mut self) {
-        while let Some((id, asked)) = self.tasks.as_mut().and_then(|tasks| tasks.callee.start(|asked| asked.alone)) {
+        let alone = |asked: &Asked| asked.tells == Tells::CallerAlone;
+        while let Some((id, asked)) = self.tasks.as_mut().and_then(|tasks| tasks.callee.start(alone)) {
             let outcome = self.act(&asked, id.caller);
             let Some(tasks) = &mut self.tasks else { return };
             let number = id.number;
             let letter = match outcome {
                 Ok((values, bytes)) => {
                     tasks.callee.returned(id);
-                    let head = Head::Done { number, waited_seconds: 0.0, ran_seconds: 0.0 };
+                    if asked.tells == Tells::Nobody {
+                        continue;
+                    }
+                    let head = Head::Done { number, waited_micros: 0, ran_micros: 0 };
                     let letter = Letter::new(Node::Server(self.id), id.caller, &head);
                     Letter { table: asked.act.table(), values, payload: bytes.into(), ..letter }
                 }

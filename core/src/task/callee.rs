@@ -87,6 +87,12 @@ impl<T> Callee<T> {
         Some((id, item))
     }
 
+    /// Whether there is a task that may begin.
+    #[must_use]
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// The call of a task has issued another task.
     pub fn open_subtask(&mut self, id: TaskId) {
         if let Some(begun) = self.begun.get_mut(&id) {

@@ -8,12 +8,14 @@ use crate::ids::{ClientId, ShardId, WorkerId};
 use crate::message::ToShard;
 use crate::task::callee::{Callee, Need};
 use crate::task::ledger::{Finished, Ledger};
-use crate::task::letter::{CallHead, Head, Letter};
+use crate::task::letter::{CallHead, Head, Letter, Tells};
 use crate::task::selection::Selection;
 use crate::task::service::Service;
 use crate::task::{Handle, Node, Reply, Task, TaskError, TaskFailure, TaskId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+
+const MICROS_PER_SECOND: f64 = 1e6;
 
 /// The desks of a client.
 #[derive(Debug)]
@@ -33,10 +35,14 @@ pub struct Desk {
     callee: Callee<Asked>,
     /// What the calls of begun tasks have returned, for their replies.
     returned: BTreeMap<TaskId, (Vec<u8>, f64, f64)>,
+    /// Those whose end nobody is told of.
+    quiet: BTreeSet<TaskId>,
     /// Own tasks whose end is to be told to the node's program before it counts.
     told: BTreeSet<u64>,
     /// Those of them that are done.
     due: VecDeque<(u64, Option<TaskId>)>,
+    /// Set when a letter has brought something that the node may have waited for.
+    stirred: bool,
     outbox: Vec<Letter>,
 }
 
@@ -132,8 +138,10 @@ impl Desk {
             ledger: Ledger::new(me, job, Arc::clone(service), selection),
             callee: Callee::default(),
             returned: BTreeMap::new(),
+            quiet: BTreeSet::new(),
             told: BTreeSet::new(),
             due: VecDeque::new(),
+            stirred: false,
             outbox: Vec::new(),
         })
     }
@@ -247,19 +255,32 @@ impl Desk {
                     self.service.members(self.job, *group).into_iter().map(|issuer| Need::Stamp(issuer, *stamp))
                 });
                 let needs: Vec<Need> = tasks.chain(stamps).collect();
-                let asked = Asked { call: head.call, argument: letter.payload.clone(), alone: head.alone };
+                let alone = head.tells == Tells::CallerAlone;
+                let asked = Asked { call: head.call, argument: letter.payload.clone(), alone };
                 if !matches!(asked.call, CallHead::Function { .. } | CallHead::End) {
                     return None;
                 }
-                self.callee.accept(TaskId { caller, number: head.number }, needs, head.stamp, asked);
+                let id = TaskId { caller, number: head.number };
+                if head.tells == Tells::Nobody {
+                    self.quiet.insert(id);
+                }
+                self.callee.accept(id, needs, head.stamp, asked);
             }
             Head::Finished { number } => self.callee.finished(TaskId { caller: letter.from, number }),
-            Head::Done { number, waited_seconds, ran_seconds } => {
-                self.take_reply(number, Ok((waited_seconds, ran_seconds)), letter)?;
+            Head::Done { number, waited_micros, ran_micros } => {
+                let [waited, ran] = [waited_micros, ran_micros].map(|micros| micros as f64 / MICROS_PER_SECOND);
+                self.take_reply(number, Ok((waited, ran)), letter)?;
             }
             Head::Failed { number, reason } => self.take_reply(number, Err(reason), letter)?,
         }
+        self.stirred |= self.callee.has_ready() || self.ledger.failure().is_some();
         Some(())
+    }
+
+    /// Whether a letter has brought something that the node may have waited for, since it was last asked: one of its tasks
+    /// is done or has failed, or it may begin another's.
+    pub fn take_stirred(&mut self) -> bool {
+        std::mem::take(&mut self.stirred)
     }
 
     fn take_reply(&mut self, number: u64, outcome: Result<(f64, f64), String>, letter: &Letter) -> Option<()> {
@@ -270,6 +291,7 @@ impl Desk {
 
     /// One of this node's own tasks is done.
     fn finish(&mut self, finished: &Finished) {
+        self.stirred = true;
         let id = TaskId { caller: self.me, number: finished.number };
         self.callee.finished(id);
         if self.told.remove(&finished.number) {
@@ -287,7 +309,12 @@ impl Desk {
 
     fn reply(&mut self, id: TaskId) {
         let (result, waited_seconds, ran_seconds) = self.returned.remove(&id).expect("its call has returned");
-        let head = Head::Done { number: id.number, waited_seconds, ran_seconds };
+        if self.quiet.remove(&id) {
+            return;
+        }
+        let [waited_micros, ran_micros] =
+            [waited_seconds, ran_seconds].map(|seconds| (seconds * MICROS_PER_SECOND).round() as u64);
+        let head = Head::Done { number: id.number, waited_micros, ran_micros };
         let letter = Letter::new(self.me, id.caller, &head);
         self.outbox.push(Letter { payload: result.into(), ..letter });
     }

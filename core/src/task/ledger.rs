@@ -3,7 +3,7 @@
 use crate::ids::TableId;
 use crate::row::RowKind;
 use crate::schema::TableSchema;
-use crate::task::letter::{CallHead, Head, Letter, TaskHead};
+use crate::task::letter::{CallHead, Head, Letter, TaskHead, Tells};
 use crate::task::runs::Runs;
 use crate::task::selection::Selection;
 use crate::task::service::Service;
@@ -83,14 +83,14 @@ impl Ledger {
         }
     }
 
-    /// Numbers a task and writes the letters that carry it. A task for nobody is done at once.
+    /// Numbers a task and writes the letters that carry it. A task for nobody is done at once, and so is a quiet one.
     pub(crate) fn issue(
         &mut self,
         task: Task,
         parent: Option<TaskId>,
         outbox: &mut Vec<Letter>,
     ) -> Result<(Handle, Option<Finished>), TaskError> {
-        let Task { call, after, after_stamps, stamp } = task;
+        let Task { call, after, after_stamps, stamp, quiet } = task;
         let call = self.select(call)?;
         let parts = self.parts(&call, stamp.is_some())?;
         if let Some(stranger) = after.iter().find(|handle| handle.id.caller != self.me) {
@@ -126,6 +126,11 @@ impl Ledger {
             reply: Reply::default(),
         };
         self.open.insert(number, open);
+        let tells = match alone {
+            _ if quiet => Tells::Nobody,
+            Some(_) => Tells::CallerAlone,
+            None => Tells::Caller,
+        };
         let settled = self.open.first_key_value().map_or(number, |(&first, _)| first);
         for (node, part) in &parts {
             let head = TaskHead {
@@ -135,12 +140,12 @@ impl Ledger {
                 after_stamps: after_stamps.clone(),
                 stamp,
                 settled,
-                alone: alone.is_some(),
+                tells,
             };
             outbox.push(self.write(*node, head, &call, part.as_ref()));
         }
         let handle = Handle { id: TaskId { caller: self.me, number }, _claim: claim };
-        let finished = parts.is_empty().then(|| self.finish(number, outbox));
+        let finished = (quiet || parts.is_empty()).then(|| self.finish(number, outbox));
         Ok((handle, finished))
     }
 
@@ -249,7 +254,13 @@ impl Ledger {
         letter: &Letter,
         outbox: &mut Vec<Letter>,
     ) -> Option<Option<Finished>> {
-        let open = self.open.get_mut(&number)?;
+        let Some(open) = self.open.get_mut(&number) else {
+            // Of a quiet task nothing was kept.
+            let reason = outcome.err().filter(|_| number < self.issued)?;
+            let (id, what) = (TaskId { caller: self.me, number }, "a task that no reply was asked for".to_owned());
+            self.failure.get_or_insert(TaskFailure { id, what, node: from, reason });
+            return Some(None);
+        };
         if !open.awaited.remove(&from) {
             return None;
         }

@@ -38,10 +38,10 @@ pub enum Head {
     Done {
         /// Which.
         number: u64,
-        /// Seconds that the sender had nothing to begin.
-        waited_seconds: f64,
-        /// Seconds that it worked on the task.
-        ran_seconds: f64,
+        /// Microseconds that the sender had nothing to begin.
+        waited_micros: u64,
+        /// Microseconds that it worked on the task.
+        ran_micros: u64,
     },
     /// A task of the receiver failed on the sender's node.
     Failed {
@@ -72,8 +72,19 @@ pub struct TaskHead {
     pub stamp: Option<u64>,
     /// All of the sender's tasks below this number are done.
     pub settled: u64,
-    /// The receiver is the only one that it was issued to.
-    pub alone: bool,
+    /// What is to be said when it is done.
+    pub tells: Tells,
+}
+
+/// Who must be told that a task is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Tells {
+    /// The caller, who tells others that hold something that comes after it.
+    Caller,
+    /// The caller; nobody else needs to be, since the receiver is the only one that it was issued to.
+    CallerAlone,
+    /// Nobody, unless it fails.
+    Nobody,
 }
 
 /// What is to be done, without keys, values and bytes.
@@ -141,13 +152,6 @@ impl Letter {
         };
         Some(TaskId { caller, number })
     }
-
-    /// How many bytes follow the header of a message that carries it.
-    #[must_use]
-    pub fn wire_bytes(&self) -> usize {
-        let values = self.values.as_ref().map_or(0, Values::wire_bytes);
-        8 * self.keys.len() + values + self.head.len() + self.payload.len()
-    }
 }
 
 /// The keys of a letter whose call names a range or none.
@@ -155,23 +159,21 @@ pub(crate) fn keys_of(letter: &Letter, range: Option<(u64, u64)>) -> Keys {
     range.map_or_else(|| Keys::List(letter.keys.clone()), |(start, end)| Keys::Range(start..end))
 }
 
-const NUMBER_BITS: u32 = 30;
-
 impl Node {
-    /// The node as one word of a header.
+    /// The node as one word of a header, small where its number is.
     pub(crate) fn code(self) -> u32 {
         let (kind, number) = match self {
             Self::Server(shard) => (0, shard.0),
             Self::Worker(worker) => (1, worker.0),
             Self::Scheduler(job) => (2, job),
         };
-        kind << NUMBER_BITS | number & ((1 << NUMBER_BITS) - 1)
+        number << KIND_BITS | kind
     }
 
     /// The node of a header's word, if it is one.
     pub(crate) fn from_code(code: u32) -> Option<Self> {
-        let number = code & ((1 << NUMBER_BITS) - 1);
-        match code >> NUMBER_BITS {
+        let number = code >> KIND_BITS;
+        match code & ((1 << KIND_BITS) - 1) {
             0 => Some(Self::Server(ShardId(number))),
             1 => Some(Self::Worker(WorkerId(number))),
             2 => Some(Self::Scheduler(number)),
@@ -179,3 +181,6 @@ impl Node {
         }
     }
 }
+
+/// The lowest bits of a node's code say what it is.
+const KIND_BITS: u32 = 2;

@@ -5,7 +5,7 @@ use super::error::CheckpointError;
 use crate::tcp::wire::{FrameReader, WireError, write_frames};
 use hemiola_core::Clock;
 use hemiola_core::checkpoint::{Owner, SavedFile};
-use hemiola_core::codec::{CodecError, Encoded, HEADER_BYTES, Header, Message, encode_control};
+use hemiola_core::codec::{CodecError, Encoded, Header, Message, encode_control};
 use hemiola_core::snapshot::Part;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -139,8 +139,8 @@ impl FileReader {
             }
             WireError::Codec(_) | WireError::Filter(_) => self.damaged("one of its frames cannot be read"),
         })?;
-        self.digest.update(header.as_bytes());
-        self.bytes += HEADER_BYTES as u64 + header.body_bytes();
+        self.digest.update(&header.as_bytes());
+        self.bytes += header.frame_bytes();
         if header.number() != self.read && header.number() != LAST {
             return Err(self.damaged("its frames are out of order"));
         }

@@ -6,7 +6,7 @@
 //! numbers each way. Factors are subtracted by each who receives them, which the estimate of time counts as well.
 
 use hemiola_core::Init;
-use hemiola_core::codec::HEADER_BYTES;
+use hemiola_core::codec::START_BYTES;
 use hemiola_core::peer::{BlockWriter, Factor, Matrix, Shape};
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -140,7 +140,7 @@ impl Cost {
             // A non-zero is a place and a number; what is shorter dense is sent so.
             self.nonzeros[side].map_or(dense, |nonzeros| dense.min(2.0 * NUMBER_BYTES * nonzeros + NUMBER_BYTES))
         };
-        HEADER_BYTES as f64 + f64::from(self.pairs) * (bytes_of(0) + bytes_of(1))
+        START_BYTES as f64 + f64::from(self.pairs) * (bytes_of(0) + bytes_of(1))
     }
 
     /// The rows that the pairs of so many workers change.

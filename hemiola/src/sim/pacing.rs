@@ -56,7 +56,8 @@ impl World {
     /// Leaves a message to the sender's pacer.
     pub(super) fn send_paced(&mut self, ends: (ClientId, ShardId), load: Load) {
         let to = load.to();
-        let (node, stream, length) = (self.wire.node_of(ends, to.other()), self.wire.stream(ends, to), load.length());
+        let (node, stream, length) =
+            (self.wire.node_of(ends, to.other()), self.wire.stream(ends, to), load.length_max());
         self.node(node).pacer.push(stream, length, load);
         self.pace_at(node, self.now);
     }
@@ -73,7 +74,7 @@ impl World {
         let (answers, requests): (Vec<_>, Vec<_>) = messages.into_iter().partition(|(to, ..)| *to == End::Client);
         for (to, messages) in [(End::Client, answers), (End::Shard, requests)] {
             let (node, stream) = (self.wire.node_of(ends, to.other()), self.wire.stream(ends, to));
-            let messages = messages.into_iter().map(|(_, number, load)| (number, load.length(), load));
+            let messages = messages.into_iter().map(|(_, number, load)| (number, load.length_max(), load));
             self.node(node).pacer.push_again(stream, messages);
             self.pace_at(node, self.now);
         }
@@ -149,7 +150,7 @@ impl World {
 
     fn send_now(&mut self, node: usize, stream: usize, number: Option<u64>, load: Load) {
         let (ends, to) = self.wire.ends(stream);
-        let (now, length) = (self.moment(), load.length());
+        let (now, length) = (self.moment(), load.length_max());
         let (number, posted) = match number {
             Some(number) => (number, self.wire.send_again(self.now, ends, (to, number, load), &mut self.random)),
             None => {

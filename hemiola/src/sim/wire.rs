@@ -227,7 +227,7 @@ impl Wire {
             Some((outgoing, _)) if !local => load.frame(outgoing, number, acknowledged)?,
             _ => None,
         };
-        let length = frame.as_ref().map_or_else(|| load.length(), |frame| frame.len() as u64);
+        let length = frame.as_ref().map_or_else(|| load.length(number, acknowledged), |frame| frame.len() as u64);
         let losses = connection.losses;
         let packet = Packet { client, shard, to, load, length, frame, losses, number, acknowledged };
         if local {
@@ -360,7 +360,8 @@ impl Load {
     }
 
     fn from_frame(bytes: &[u8], incoming: &mut Incoming) -> Result<Self, IncomingError> {
-        let (head, body) = bytes.split_first_chunk().ok_or(CodecError::Counts)?;
+        let start = bytes.get(..codec::START_BYTES).ok_or(CodecError::Counts)?;
+        let (head, body) = bytes.split_at_checked(Header::length(start)?).ok_or(CodecError::Counts)?;
         let header = Header::parse(head, u64::MAX)?;
         let mut frame: Frame = vec![0; body.len().div_ceil(8)];
         for (word, piece) in frame.iter_mut().zip(body.chunks(8)) {
@@ -379,13 +380,18 @@ impl Load {
     }
 
     /// How many bytes it takes without filters.
-    pub(super) fn length(&self) -> u64 {
+    fn length(&self, number: u64, acknowledged: u64) -> u64 {
         match self {
-            Self::Request(message) => codec::bytes_to_shard(message),
-            Self::Answer(message) => codec::bytes_to_client(message),
-            Self::Factors(message) => codec::bytes_to_peer(message),
-            Self::Acknowledge => codec::HEADER_BYTES as u64,
+            Self::Request(message) => codec::lay_out_to_shard(message, number, acknowledged).wire_bytes(),
+            Self::Answer(message) => codec::lay_out_to_client(message, number, acknowledged).wire_bytes(),
+            Self::Factors(message) => codec::lay_out_to_peer(message, number, acknowledged).wire_bytes(),
+            Self::Acknowledge => Message::Acknowledge.encode(number, acknowledged).wire_bytes(),
         }
+    }
+
+    /// How many bytes it takes at most.
+    pub(super) fn length_max(&self) -> u64 {
+        self.length(u64::MAX, u64::MAX)
     }
 }
 
@@ -412,13 +418,14 @@ mod tests {
     use super::*;
     use hemiola_core::{Clock, TableId};
 
+    /// A request of about so many bytes: the header adds a little.
     fn request(bytes: u64) -> Load {
-        let rows = vec![0; (bytes as usize - codec::HEADER_BYTES) / 8];
+        let rows = vec![0; bytes as usize / 8];
         Load::Request(Arc::new(ToShard::Get { table: TableId(0), needed: Clock(0), rows: rows.into() }))
     }
 
-    /// When each of these messages is received, in seconds.
-    fn received(wire: &mut Wire, messages: &[(u32, u32, u64)]) -> Vec<f64> {
+    /// When each of these messages is received, in ten thousandths of a second.
+    fn received(wire: &mut Wire, messages: &[(u32, u32, u64)]) -> Vec<u64> {
         let mut random = Random::new(1);
         let mut arriving = Vec::new();
         for &(client, shard, bytes) in messages {
@@ -433,7 +440,7 @@ mod tests {
         }
         arriving.sort_by_key(|(time, _)| *time);
         let times = arriving.iter().filter_map(|(time, packet)| wire.arrive(*time, packet));
-        times.map(Time::seconds).collect()
+        times.map(|time| (time.seconds() * 1e4).round() as u64).collect()
     }
 
     fn wire(change: impl FnOnce(&mut Config)) -> Wire {
@@ -447,14 +454,14 @@ mod tests {
 
     #[test]
     fn a_transfer_of_n_bytes_takes_n_over_the_bandwidth_and_shares_both_ends() {
-        assert_eq!(received(&mut wire(|_| {}), &[(0, 0, 100_000)]), [0.11]);
-        assert_eq!(received(&mut wire(|_| {}), &[(0, 0, 100_000), (0, 1, 50_000)]), [0.11, 0.16], "one uplink");
-        assert_eq!(received(&mut wire(|_| {}), &[(0, 0, 100_000), (1, 0, 50_000)]), [0.11, 0.16], "one downlink");
-        assert_eq!(received(&mut wire(|_| {}), &[(0, 0, 100_000), (1, 1, 50_000)]), [0.11, 0.06], "nothing shared");
+        assert_eq!(received(&mut wire(|_| {}), &[(0, 0, 100_000)]), [1100]);
+        assert_eq!(received(&mut wire(|_| {}), &[(0, 0, 100_000), (0, 1, 50_000)]), [1100, 1600], "one uplink");
+        assert_eq!(received(&mut wire(|_| {}), &[(0, 0, 100_000), (1, 0, 50_000)]), [1100, 1600], "one downlink");
+        assert_eq!(received(&mut wire(|_| {}), &[(0, 0, 100_000), (1, 1, 50_000)]), [1100, 600], "nothing shared");
         let slow_in = |config: &mut Config| config.network.bandwidth_in = 5e5;
-        assert_eq!(received(&mut wire(slow_in), &[(0, 0, 100_000)]), [0.21]);
+        assert_eq!(received(&mut wire(slow_in), &[(0, 0, 100_000)]), [2100]);
         let fast_in = |config: &mut Config| config.network.bandwidth_in = 1e9;
-        assert_eq!(received(&mut wire(fast_in), &[(0, 0, 100_000)]), [0.11]);
+        assert_eq!(received(&mut wire(fast_in), &[(0, 0, 100_000)]), [1100]);
     }
 
     #[test]
@@ -473,12 +480,14 @@ mod tests {
     fn a_lost_connection_loses_what_is_under_way_and_sends_it_again() {
         let mut wire = wire(|_| {});
         let (ends, mut random) = ((ClientId(0), ShardId(1)), Random::new(1));
-        let Ok(Some(Posted::Arrives(time, lost))) = wire.send(Time(0), ends, request(800), &mut random) else {
+        let (first, second) = (request(800), request(80));
+        let whole = [first.length(1, 0), second.length(2, 0)];
+        let Ok(Some(Posted::Arrives(time, lost))) = wire.send(Time(0), ends, first, &mut random) else {
             panic!("the ends are apart")
         };
         assert!(wire.lose(ends.0, ends.1) && !wire.lose(ends.0, ends.1));
         assert_eq!(wire.arrive(time, &lost), None);
-        assert!(matches!(wire.send(Time(5), ends, request(80), &mut random), Ok(None)));
+        assert!(matches!(wire.send(Time(5), ends, second, &mut random), Ok(None)));
         let again = wire.reconnect(Time(9), ends).expect("both ends agree");
         let lengths: Vec<u64> = again
             .into_iter()
@@ -490,6 +499,6 @@ mod tests {
                 _ => panic!("the ends are apart and connected"),
             })
             .collect();
-        assert_eq!(lengths, [800, 80]);
+        assert_eq!(lengths, whole);
     }
 }

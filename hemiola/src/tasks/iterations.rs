@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 /// What a scheduler keeps of the iterations that it issues.
 ///
-/// Iteration `t` comes after all iterations before `t − τ`, which its callees see to. The scheduler itself stays one
-/// iteration ahead of what may run, so that callees have it at hand, and so that a `τ` that changes has its effect soon.
+/// Iteration `t` comes after all iterations before `t − τ`. Where others run meanwhile, the scheduler issues it when those
+/// are done, so that nobody has to be told of it apart. Where none would, with `τ = 0`, the scheduler stays one iteration
+/// ahead of what may run, so that callees have it at hand, and it is they who see to the order.
 pub struct Iterations {
     delay: Delay,
     issued: u64,
@@ -45,8 +46,8 @@ impl Iterations {
         done: &mut dyn FnMut(u64, &Reply) -> Option<f64>,
     ) -> Result<Handle, Error> {
         let t = self.issued;
-        let ahead = self.delay.waits_for(t).end.saturating_sub(1);
-        self.collect(node, ahead, done)?;
+        let ahead = u64::from(self.delay.bound() == Some(0));
+        self.collect(node, self.delay.waits_for(t).end.saturating_sub(ahead), done)?;
         let earlier = self.open.range(self.delay.waits_for(t)).map(|(_, handle)| handle);
         let handle = node.issue(task.after(earlier))?;
         self.open.insert(t, handle.clone());

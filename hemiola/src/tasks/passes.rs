@@ -5,6 +5,9 @@ use crate::tasks::{Delay, Group, Handle, Iterations, Node, Task};
 use hemiola_core::task::numbers::add;
 use std::collections::{BTreeMap, VecDeque};
 
+/// Parts of the blocks are multiples of this, so that they take two bytes in a message and not eight.
+const MOVING_STEP: f64 = 1.0 / 256.0;
+
 /// What a scheduler keeps of the iterations of a block method: each is a task of the workers, who push under its number as
 /// a stamp, and one of the servers, who use what all have pushed.
 ///
@@ -49,7 +52,7 @@ pub struct Step {
     pub first: bool,
     /// Whether it is the last of its pass.
     pub last: bool,
-    /// Which part of the other blocks may be under way beside it.
+    /// Which part of the other blocks may be under way beside it, and up to 1/256 more.
     pub moving: f64,
 }
 
@@ -104,6 +107,7 @@ impl Passes {
         }
         let others = (length - 1).max(1) as f64;
         let moving = self.iterations.bound().map_or(1.0, |bound| (bound as f64 / others).min(1.0));
+        let moving = (moving / MOVING_STEP).ceil() * MOVING_STEP;
         Ok(Step { t, block: self.order[place as usize], first: place == 0, last: place == length - 1, moving })
     }
 

@@ -1,7 +1,7 @@
 //! Frames over a byte stream: arrays are written from where they lie, and read into buffers that are used again.
 
 use hemiola_core::array::Frame;
-use hemiola_core::codec::{BodyCheck, CodecError, Encoded, HEADER_BYTES, Header, Message};
+use hemiola_core::codec::{BodyCheck, CodecError, Encoded, HEADER_BYTES_MAX, Header, Message, START_BYTES};
 use hemiola_core::filter::FilterError;
 use hemiola_core::filter::stream::{Incoming, IncomingError};
 use hemiola_core::recycler::Recycler;
@@ -80,13 +80,23 @@ impl<R: Read> FrameReader<R> {
     /// # Errors
     /// If the connection ended, or the bytes are no frame.
     pub fn read(&mut self) -> Result<(Header, Message), WireError> {
-        let mut head = [0u8; HEADER_BYTES];
-        let first = self.input.read(&mut head)?;
+        let mut head = [0u8; HEADER_BYTES_MAX];
+        let first = self.input.read(&mut head[..START_BYTES])?;
         if first == 0 {
             return Err(WireError::Closed);
         }
-        self.input.read_exact(&mut head[first..])?;
-        let header = Header::parse(&head, self.limit)?;
+        self.input.read_exact(&mut head[first..START_BYTES])?;
+        let mut filled = START_BYTES;
+        loop {
+            let length = Header::length(&head[..filled])?;
+            if length == filled {
+                break;
+            }
+            let rest = head.get_mut(filled..length).ok_or(CodecError::Counts)?;
+            self.input.read_exact(rest)?;
+            filled = length;
+        }
+        let header = Header::parse(&head[..filled], self.limit)?;
         let mut check = header.begin_check();
         let frame = self.body(header.wire_bytes() as usize, &mut check)?;
         let message = match &mut self.filters {

@@ -4,7 +4,7 @@
 //! connection may have swallowed go out again on the next one.
 
 use crate::tcp::connection::write_frames;
-use hemiola_core::codec::{Encoded, Header, Message, Plain};
+use hemiola_core::codec::{Encoded, Header, Message, Plain, START_BYTES};
 use hemiola_core::filter::FilterError;
 use hemiola_core::filter::stream::{Encodings, Outgoing};
 use hemiola_core::link::{Arrival, Link, LinkError};
@@ -254,7 +254,7 @@ impl<M> Lane<M> {
         let messages = batch.messages.iter().map(|(number, message)| (*number, &**message));
         let frames: Vec<Encoded<'_>> = messages.map(&mut encode).collect::<Result<_, Unwritten>>()?;
         if batch.sever {
-            let some = frames.first().map_or(&[][..], |frame| &frame.header()[..40]);
+            let some = frames.first().map_or(&[][..], |frame| &frame.header()[..START_BYTES / 2]);
             return Err((&*stream).write_all(some).map_or(Unwritten::Broken, |()| Unwritten::Broken));
         }
         let written = if frames.is_empty() {

@@ -2,7 +2,7 @@
 //! when the budget lets it.
 
 use crate::tcp::lane::Lane;
-use hemiola_core::codec::{HEADER_BYTES, Header, Message};
+use hemiola_core::codec::{Header, Message};
 use hemiola_core::link::LinkError;
 use hemiola_core::pacer::Turn;
 use hemiola_core::{Budget, Pacer};
@@ -74,7 +74,7 @@ impl<M> Pacing<M> {
         let mut pacer = self.pacer.lock();
         pacer.acknowledged(to, header.acknowledged());
         if !matches!(message, Message::Acknowledge) {
-            pacer.received(to, HEADER_BYTES as u64 + header.wire_bytes(), self.began.elapsed());
+            pacer.received(to, header.frame_bytes(), self.began.elapsed());
         }
         // Otherwise the pacing thread looks around often enough by itself.
         let waits_for_this = pacer.is_backing_off();

@@ -11,7 +11,7 @@ use crate::tcp::lane::Lane;
 use crate::tcp::process::{Port, call, fail, finish};
 use crate::tcp::{Config, TcpError, listen, say, spawn};
 use crate::threads;
-use hemiola_core::codec::{HEADER_BYTES, Message, lay_out_to_peer};
+use hemiola_core::codec::{Message, lay_out_to_peer};
 use hemiola_core::coordinator::{FromCoordinator, Process};
 use hemiola_core::filter::Direction;
 use hemiola_core::filter::ledger::Ledger;
@@ -197,7 +197,7 @@ impl Exchange {
                 Err(WireError::Closed | WireError::Io(_)) => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
-            self.host.count_bytes(0, HEADER_BYTES as u64 + header.wire_bytes());
+            self.host.count_bytes(0, header.frame_bytes());
             // The number is taken under the peer's lock, so that messages of two connections of one peer are taken in
             // the order of their numbers.
             let taken = self.host.deliver(|state| {

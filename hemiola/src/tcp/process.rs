@@ -12,7 +12,7 @@ use crate::tcp::pacing::Pacing;
 use crate::tcp::{Config, TcpError, say, spawn};
 use crate::threads;
 use hemiola_core::checkpoint::Owner;
-use hemiola_core::codec::{HEADER_BYTES, Message, bytes_to_shard, lay_out_to_shard};
+use hemiola_core::codec::{Message, bytes_to_shard, lay_out_to_shard};
 use hemiola_core::coordinator::{FromCoordinator, Process, ToCoordinator};
 use hemiola_core::filter::Direction;
 use hemiola_core::filter::ledger::FilterSaving;
@@ -263,8 +263,7 @@ impl Wire {
 
     fn read_one(&self, reader: &mut Reader) -> Result<(), TcpError> {
         let (header, message) = reader.read()?;
-        let bytes = HEADER_BYTES as u64 + header.wire_bytes();
-        self.host.count_bytes(0, bytes);
+        self.host.count_bytes(0, header.frame_bytes());
         if self.lane.arrive(&header, &message)? == Arrival::Next {
             let Message::ToClient(message) = &message else { return Err(TcpError::Introduction) };
             let taken = self.host.deliver(|state| match &mut state.core {

@@ -268,7 +268,8 @@ impl<'a> Worker<'a> {
         node.work(self.share.entries(&active) as u64)?;
         let keys: Vec<u64> = active.iter().copied().map(u64::from).collect();
         let push = Task::push(WEIGHTS, keys.clone(), Values::dense(PUSHED as u32, numbers));
-        node.issue(push.keep(stamp))?;
+        // The servers update when all have pushed, so who has pulled knows that this is done.
+        node.issue(push.keep(stamp).quietly())?;
         let pull = Task::pull(WEIGHTS, keys).after_stamp(Group::Scheduler, stamp);
         node.issue_then(pull, move |worker: &mut Self, node, reply| {
             let Some(Values::Dense { numbers, .. }) = reply.values else { return Ok(()) };
