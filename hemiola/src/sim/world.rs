@@ -67,6 +67,9 @@ pub(super) struct Servers {
     pub(super) shards: Vec<Shard>,
     /// When each shard has handled what it has received.
     free: Vec<Time>,
+    /// What each shard has received and not handled, and what it has not answered: nothing passes it.
+    waiting: Vec<usize>,
+    unanswered: Vec<usize>,
 }
 
 /// What is to be done outside the world, which hosts call back into.
@@ -115,7 +118,12 @@ impl World {
             pacing: config.budget.map(|budget| Pacing::new(config, &budget)),
             wire: Wire::new(config, &job, &ledger),
             ledger,
-            servers: Servers { shards, free: vec![Time(0); job.shards as usize] },
+            servers: Servers {
+                free: vec![Time(0); shards.len()],
+                waiting: vec![0; shards.len()],
+                unanswered: vec![0; shards.len()],
+                shards,
+            },
             coordinator: Coordinator::new(&job),
             memory: config.saving.as_ref().map(|saving| Memory::new(saving, &job)),
             random: Random::new(config.seed),
@@ -204,10 +212,12 @@ impl World {
             }
             Coming::Deliver(packet) => self.deliver(packet),
             Coming::Handle { client, shard, message } => {
+                self.servers.waiting[shard.index()] -= 1;
                 self.handle(client, shard, &message);
                 None
             }
             Coming::Answer { shard, answers } => {
+                self.servers.unanswered[shard.index()] -= 1;
                 answers.into_iter().for_each(|(client, message)| self.send(client, shard, Load::Answer(message)));
                 None
             }
@@ -272,7 +282,9 @@ impl World {
                 let cost = Time::from_seconds(self.config.network.shard_seconds_per_byte * packet.length as f64);
                 let free = &mut self.servers.free[shard.index()];
                 *free = (*free).max(self.now) + cost;
-                if *free > self.now {
+                // One that costs nothing does not pass another that is due at this very moment.
+                if *free > self.now || self.servers.waiting[shard.index()] > 0 {
+                    self.servers.waiting[shard.index()] += 1;
                     self.queue.push(*free, Coming::Handle { client, shard, message });
                 } else {
                     self.handle(client, shard, &message);
@@ -305,9 +317,10 @@ impl World {
         let events: Vec<Event> = server.events().collect();
         let work = server.take_work();
         self.record(events);
-        if work > 0 {
+        if work > 0 || self.servers.unanswered[shard.index()] > 0 {
             let free = &mut self.servers.free[shard.index()];
             *free = (*free).max(self.now) + Time::from_seconds(work as f64 * self.config.seconds_per_unit);
+            self.servers.unanswered[shard.index()] += 1;
             self.queue.push(*free, Coming::Answer { shard, answers });
         } else {
             answers.into_iter().for_each(|(client, message)| self.send(client, shard, Load::Answer(message)));
@@ -535,5 +548,55 @@ impl Crew {
                 self.wake(WorkerId(index as u32));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::Servers as Places;
+    use hemiola_core::{TableId, TableSchema, Values};
+
+    #[test]
+    fn a_message_that_costs_nothing_does_not_pass_one_that_is_due_at_the_same_moment() {
+        let mut config = Config::new(1);
+        config.servers = Places::Apart(1);
+        // A hundred thousand bytes take a microsecond, and a few take no whole nanosecond.
+        config.network.shard_seconds_per_byte = 1e-11;
+        let tables = vec![TableSchema::dense("model", 100_000, 1)];
+        let job = Job { tables, workers_per_client: vec![1], shards: 1, budget: None };
+        let mut world = World::new(&config, job);
+        let (client, shard, rows) = (ClientId(0), ShardId(0), 10_000u64);
+        let update = ToShard::Inc {
+            table: TableId(0),
+            clock: Clock(0),
+            worker: WorkerId(0),
+            rows: (0..rows).collect::<Vec<_>>().into(),
+            versions: None,
+            values: Values::dense(1, vec![1.0; rows as usize]),
+        };
+        let mut packets = Vec::new();
+        for message in [update, ToShard::Clock { clock: Clock(1) }] {
+            let load = Load::Request(Arc::new(message));
+            match world.wire.send(Time(0), (client, shard), load, &mut world.random) {
+                Ok(Some(Posted::Arrives(_, packet))) => packets.push(packet),
+                _ => panic!("the ends are apart"),
+            }
+        }
+        let mut packets = packets.into_iter();
+        world.now = Time(1000);
+        packets.next().map(|update| world.deliver(update));
+        let free = world.servers.free[0];
+        assert!(free > world.now, "the update takes time");
+        world.now = free;
+        packets.next().map(|clock| world.deliver(clock));
+        assert_eq!(world.servers.free[0], free, "the clock takes none");
+        while let Some((time, coming)) = world.queue.pop() {
+            world.now = time;
+            if matches!(coming, Coming::Handle { .. }) {
+                world.happen(coming);
+            }
+        }
+        assert_eq!(world.coordinator.failure(), None);
     }
 }
