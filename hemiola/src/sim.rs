@@ -35,6 +35,7 @@ use hemiola_core::coordinator::{FromCoordinator, ToCoordinator};
 use hemiola_core::filter::ledger::{self, FilterSaving};
 use hemiola_core::message::{ToClient, ToPeer, ToShard};
 use hemiola_core::peer::{Broadcast, Freshness, Peer};
+use hemiola_core::task::desk::Desk;
 use hemiola_core::task::service::{Service, Tenant};
 use hemiola_core::{Client, ClientId, Clock, Event, Job, ShardId, StalenessHistogram, TableSchema, WorkerId};
 use parking_lot::Mutex;
@@ -151,8 +152,14 @@ impl Cluster {
         };
         let (result, awake) = with_client(&host, |client| {
             let result = client.receive(shard, message);
-            // One that may not start its clock waits for that, and for nothing else.
-            (result, workers.map(WorkerId).filter(|&worker| client.may_start(worker)).collect::<Vec<_>>())
+            // One that may not start its clock waits for that, and for nothing else. Most letters are one of many
+            // replies, of which the last is waited for.
+            let goes_on = |worker: &WorkerId| match message {
+                ToClient::Task(_) if result.is_ok() => client.at_desk(*worker, Desk::take_stirred),
+                _ => client.may_start(*worker),
+            };
+            let awake = workers.map(WorkerId).filter(goes_on).collect::<Vec<_>>();
+            (result, awake)
         });
         self.record(client);
         let mut world = self.world.lock();

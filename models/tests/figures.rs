@@ -40,11 +40,11 @@ fn every_figure_has_its_curves() {
         ("splash-cf", &[3]),
         ("splash-lda", &[3]),
         ("splash-runtime", &[2]),
-        ("ps-delay", &[2, 6]),
+        ("ps-delay", &[2, 6, 2, 6]),
         ("ps-waiting", &[2]),
         ("ps-working-set", &[1]),
         ("ps-convergence", &[3]),
-        ("ps-filters", &[2]),
+        ("ps-filters", &[2, 2]),
     ] {
         assert_eq!(made(name, &TINY).0, curves, "{name}");
     }

@@ -80,8 +80,13 @@ struct Bench {
 
 impl Bench {
     fn new(scale: &Scale) -> Self {
+        Self::larger(scale, 1)
+    }
+
+    /// The same with so many times as many workers and examples.
+    fn larger(scale: &Scale, times: u32) -> Self {
         // A hundred of them, unless nodes are fewer or more than usual.
-        let workers = (scale.nodes * 25 / 16).max(1);
+        let workers = (scale.nodes * 25 / 16).max(1) * times;
         let examples = clicks(workers * 100, workers * 50, FEATURES_PER_EXAMPLE, scale.seed);
         Self { examples, workers, seed: scale.seed }
     }

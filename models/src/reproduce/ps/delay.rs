@@ -28,8 +28,22 @@ fn reaches(trained: &Trained, objective: f64) -> Option<(f64, f64)> {
     Some((between(start.seconds, end.seconds), between(f64::from(start.pass), f64::from(end.pass))))
 }
 
+/// How many times as many workers as usual: a hundred, and a thousand.
+const LARGER: [u32; 2] = [1, 10];
+
 pub(in crate::reproduce) fn delay(scale: &Scale) -> Result<Findings, ReproduceError> {
-    let bench = Bench::new(scale);
+    let (mut found, mut holds, mut panels) = (Vec::new(), true, Vec::new());
+    for times in LARGER {
+        let one = delays(&Bench::larger(scale, times))?;
+        holds &= one.holds;
+        found.push(one.found);
+        panels.extend(one.panels);
+    }
+    Ok(Findings { found: found.join(" "), holds, panels })
+}
+
+/// What every delay does on one cluster.
+fn delays(bench: &Bench) -> Result<Findings, ReproduceError> {
     let (mut target, mut times, mut courses) = (0.0, Vec::new(), Vec::new());
     for delay in DELAYS {
         let trained = bench.run(delay, if delay == 0 { TARGET_PASS } else { PASSES })?;
@@ -65,13 +79,13 @@ pub(in crate::reproduce) fn delay(scale: &Scale) -> Result<Findings, ReproduceEr
         .filter_map(|&(delay, reached, (compute, _), seconds)| Some((delay as f64, compute * reached?.0 / seconds)));
     let panels = vec![
         panel(
-            "time to one objective",
+            &format!("time to one objective, {} workers", bench.workers),
             "delay",
             "virtual seconds",
             vec![("all", reached), ("computing", computing.collect())],
         ),
         panel(
-            "convergence",
+            &format!("convergence, {} workers", bench.workers),
             "virtual seconds",
             "objective",
             courses.iter().map(|(name, points)| (name.as_str(), points.clone())).collect(),
