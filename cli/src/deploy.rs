@@ -34,8 +34,10 @@ pub(crate) struct Machines {
     /// Server processes that hold the model, with --processes [default: 1]
     #[arg(long, value_name = "S", value_parser = numbers::team, requires = "processes", allow_negative_numbers = true)]
     servers: Option<u32>,
-    /// What shortens messages, such as key-cache,zstd, with --processes: key-cache, then lz4 or zstd; with updates/ or
-    /// rows/ before a name for one direction alone; for l1lr also kkt, which it has unless others are given; or none
+    /// What shortens messages, such as key-cache,zstd, with --processes: significant:T holds back changes up to T,
+    /// random-skip:P leaves out a part P, with feedback until the next update; then key-cache, then lz4 or zstd; with
+    /// updates/ or rows/ before a name for one direction alone; for l1lr also kkt, which it has unless others are given; or
+    /// none
     #[arg(long, value_name = "LIST", value_parser = filters::parse)]
     filters: Option<filters::List>,
 }
@@ -49,6 +51,14 @@ pub(crate) struct Meaning {
 }
 
 impl Options {
+    /// Refuses filters that hold updates back where all must arrive, and says why they must.
+    ///
+    /// # Errors
+    /// If there is one.
+    pub(crate) fn check_all_arrive(&self, why: &str) -> anyhow::Result<()> {
+        filters::check_all_arrive(self.machines.filters.as_ref(), why)
+    }
+
     /// Whether it was said which updates go first.
     pub(crate) fn has_priority(&self) -> bool {
         self.priority.is_some()
@@ -94,6 +104,7 @@ impl Options {
     /// If a filter makes no difference there.
     pub(crate) fn peers(&self) -> anyhow::Result<Meaning> {
         filters::check_without_kkt(self.machines.filters.as_ref())?;
+        self.check_all_arrive(filters::MINIBATCHES)?;
         let workers = if self.machines.processes.is_some() { Some(1) } else { self.machines.workers };
         Machines { workers, ..self.machines.clone() }.meaning(None)
     }

@@ -1,8 +1,9 @@
 //! The option that makes less of a message travel.
 
 use crate::failure::usage;
+use hemiola::filter::Direction;
 use hemiola::filter::ledger::FilterSaving;
-use hemiola::filter::{Direction, list};
+use hemiola::filter::list::{self, ListError};
 use hemiola::{Filter, Filters};
 use std::io::{self, Write};
 
@@ -16,6 +17,8 @@ pub(crate) struct List {
     pub(crate) kkt: bool,
 }
 
+/// That of random-skip.
+const SEED: u64 = 0;
 /// The word of a list without filters.
 const NONE: &str = "none";
 /// The filter that l1lr applies itself, since it saves computing, too, and knows its own penalty.
@@ -24,7 +27,7 @@ const KKT: &str = "kkt";
 /// Reads the option.
 ///
 /// # Errors
-/// If there are no such filters, they contradict one another, or one would have to know the model.
+/// If there are no such filters, or they contradict one another.
 pub(crate) fn parse(text: &str) -> Result<List, String> {
     let items: Vec<&str> = text.split(',').map(str::trim).collect();
     let others: Vec<&str> = items.iter().copied().filter(|&item| item != KKT).collect();
@@ -36,17 +39,41 @@ pub(crate) fn parse(text: &str) -> Result<List, String> {
     let filters = match others[..] {
         [] => Filters::default(),
         [NONE] if !kkt => Filters::default(),
-        _ => list::parse(&others.join(","), 0).map_err(|error| error.to_string())?,
+        _ => list::parse(&others.join(","), SEED).map_err(|error| match error {
+            ListError::Unknown { name } => format!(
+                "there is no filter '{name}'; the filters are key-cache, lz4, zstd, significant:T, random-skip:P, feedback, \
+                 and kkt of l1lr"
+            ),
+            error => error.to_string(),
+        })?,
     };
-    let selects = |filter: &&Filter| matches!(filter, Filter::Selection(_));
-    if let Some(filter) = filters.updates.iter().chain(&filters.rows).find(selects) {
-        return Err(format!(
-            "filter '{}' holds entries back, which only programs can ask for; give key-cache, lz4 or zstd",
-            filter.name()
-        ));
+    if names(&filters).any(|name| name == KKT) {
+        return Err(format!("filter '{KKT}' takes nothing after its name, since l1lr knows its penalty"));
     }
     Ok(List { text: text.to_owned(), filters, kkt })
 }
+
+/// The selection filters.
+fn names(filters: &Filters) -> impl Iterator<Item = &str> {
+    let all = filters.updates.iter().chain(&filters.rows);
+    all.filter(|filter| matches!(filter, Filter::Selection(_))).map(Filter::name)
+}
+
+/// Refuses filters that hold updates back where all must arrive, and says why they must.
+///
+/// # Errors
+/// If there is one in the list.
+pub(crate) fn check_all_arrive(list: Option<&List>, why: &str) -> anyhow::Result<()> {
+    match list.and_then(|list| names(&list.filters).next()) {
+        Some(name) => Err(usage(format!("--filters {name} holds back what must arrive: {why}; leave it out"))),
+        None => Ok(()),
+    }
+}
+
+/// Why all of it must arrive.
+pub(crate) const COUNTS: &str = "topics are counted";
+pub(crate) const REPLICAS: &str = "replicas become one by what all of them changed";
+pub(crate) const MINIBATCHES: &str = "a minibatch is subtracted whole";
 
 /// Refuses the filter of l1lr for another model.
 ///

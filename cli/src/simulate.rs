@@ -97,8 +97,9 @@ struct Cluster {
     /// Which updates go first before a clock ends, with --budget [default: relative]
     #[arg(long, value_enum, value_name = "ORDER")]
     priority: Option<budget::First>,
-    /// What shortens messages, such as key-cache,zstd: key-cache, then lz4 or zstd; with updates/ or rows/ before a name
-    /// for one direction alone; for l1lr also kkt, which it has unless others are given; or none
+    /// What shortens messages, such as key-cache,zstd: significant:T holds back changes up to T, random-skip:P leaves out
+    /// a part P, with feedback until the next update; then key-cache, then lz4 or zstd; with updates/ or rows/ before a
+    /// name for one direction alone; for l1lr also kkt, which it has unless others are given; or none
     #[arg(long, value_name = "LIST", value_parser = filters::parse)]
     filters: Option<filters::List>,
     /// How long a message is under way, such as 100us or 2ms
@@ -149,7 +150,13 @@ impl Cluster {
 
 impl Cluster {
     /// Checks that every node can be one peer.
+    fn check_splash(&self) -> Result<()> {
+        engine::refuse(&[("--priority", self.priority.is_some())])?;
+        filters::check_all_arrive(self.filters.as_ref(), filters::REPLICAS)
+    }
+
     fn check_peers(&self, sync: &mlr::sync::Options) -> Result<()> {
+        filters::check_all_arrive(self.filters.as_ref(), filters::MINIBATCHES)?;
         if self.workers != 1 {
             return Err(usage("with --sync factors or auto every node is one worker; give --workers 1"));
         }
@@ -184,7 +191,7 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
     // The shape of a cluster does not change what the options mean, so one that costs nothing to make will do.
     let way = problem.way(&Deployment::sim(cluster.nodes), workers)?;
     if matches!(way, mf::Way::Splash(_)) {
-        engine::refuse(&[("--priority", cluster.priority.is_some())])?;
+        cluster.check_splash()?;
     }
     let (ratings, train, shape) = problem.read()?.into_ratings();
     let measure = || match &way {
@@ -203,10 +210,11 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
 fn simulate_lda(simulation: &Simulation<lda::Problem>) -> Result<()> {
     let Simulation { problem, cluster, outputs } = simulation;
     filters::check_without_kkt(cluster.filters.as_ref())?;
+    filters::check_all_arrive(cluster.filters.as_ref(), filters::COUNTS)?;
     outputs.check(&problem.inputs()?)?;
     let way = problem.way(&Deployment::sim(cluster.nodes))?;
     if matches!(way, lda::Way::Splash(_)) {
-        engine::refuse(&[("--priority", cluster.priority.is_some())])?;
+        cluster.check_splash()?;
     }
     let corpus = problem.read()?.corpus;
     let simulated = cluster.config(way.seed(), || calibrate::seconds_per_word(&way, &corpus))?;
@@ -252,7 +260,7 @@ fn simulate_mlr(simulation: &Simulation<mlr::Problem>) -> Result<()> {
     outputs.check(&problem.inputs()?)?;
     let mut way = problem.way(&Deployment::sim(cluster.nodes))?;
     if matches!(way, mlr::Way::Splash(_)) {
-        engine::refuse(&[("--priority", cluster.priority.is_some())])?;
+        cluster.check_splash()?;
     }
     let (examples, test) = problem.read()?;
     let mut simulated = cluster.config(way.seed(), || calibrate::seconds_per_example(&way, &examples))?;

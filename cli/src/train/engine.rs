@@ -2,7 +2,7 @@
 
 use super::saving;
 use crate::failure::usage;
-use crate::{deploy, numbers};
+use crate::{deploy, filters, numbers};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use hemiola::checkpoint::Checkpoints;
@@ -90,6 +90,7 @@ pub(crate) fn refuse(options: &[(&str, bool)]) -> Result<()> {
 pub(crate) fn no_checkpoints(saving: &saving::Options, deployment: &deploy::Options) -> Result<Option<Checkpoints>> {
     refuse(&saving.given())?;
     refuse(&[("--priority", deployment.has_priority())])?;
+    deployment.check_all_arrive(filters::REPLICAS)?;
     saving.meaning(1)
 }
 

@@ -8,7 +8,7 @@ use crate::documents::DocumentOptions;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
 use crate::progress::{Figures, Work, span};
-use crate::{consistency, deploy, interrupt, numbers, report};
+use crate::{consistency, deploy, filters, interrupt, numbers, report};
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use hemiola::checkpoint::Checkpoints;
@@ -134,6 +134,7 @@ enum SamplerName {
 /// Trains as the command line says.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { problem, deployment, saving, outputs } = arguments;
+    deployment.check_all_arrive(filters::COUNTS)?;
     let place = deployment.meaning(problem.consistency.meaning()?)?;
     let mut way = problem.way(&place.deployment)?;
     if let (Way::Tables(config), None, Some(clocks)) =

@@ -12,7 +12,7 @@ pub(crate) const CASES: &[Case] = &[
         "train mf good.csv --processes 2 --filters gzip",
         2,
         "invalid value 'gzip' for '--filters <LIST>': there is no filter 'gzip'; the filters are key-cache, lz4, zstd, \
-         significant:T, random-skip:P, kkt:L:D:S and feedback",
+         significant:T, random-skip:P, feedback, and kkt of l1lr",
     ),
     (
         "train mlr good.csv --processes 2 --filters zstd,key-cache",
@@ -26,10 +26,53 @@ pub(crate) const CASES: &[Case] = &[
         "invalid value 'lz4,zstd' for '--filters <LIST>': filters 'lz4' and 'zstd' both compress; choose one",
     ),
     (
-        "simulate mf good.csv --filters significant:0.1",
+        "simulate mf good.csv --filters significant:-1",
         2,
-        "invalid value 'significant:0.1' for '--filters <LIST>': filter 'significant' holds entries back, which \
-         only programs can ask for; give key-cache, lz4 or zstd",
+        "invalid value 'significant:-1' for '--filters <LIST>': filter 'significant' is written significant:T, with a \
+         threshold T above zero",
+    ),
+    (
+        "train l1lr two.csv --lambda 0.1 --processes 2 --filters random-skip:1,zstd",
+        2,
+        "invalid value 'random-skip:1,zstd' for '--filters <LIST>': filter 'random-skip' is written random-skip:P, with a \
+         part P above 0 and below 1",
+    ),
+    (
+        "train l1lr two.csv --lambda 0.1 --processes 2 --filters significant:1,feedback",
+        2,
+        "invalid value 'significant:1,feedback' for '--filters <LIST>': filter 'feedback' needs a filter before it that \
+         loses updates: random-skip or kkt",
+    ),
+    (
+        "train l1lr two.csv --lambda 0.1 --processes 2 --filters kkt:1:0.5:1",
+        2,
+        "invalid value 'kkt:1:0.5:1' for '--filters <LIST>': filter 'kkt' takes nothing after its name, since l1lr knows its \
+         penalty",
+    ),
+    (
+        "train lda prose.txt --processes 2 --filters random-skip:0.1",
+        2,
+        "--filters random-skip holds back what must arrive: topics are counted; leave it out",
+    ),
+    (
+        "simulate lda prose.txt --filters significant:0.1,zstd",
+        2,
+        "--filters significant holds back what must arrive: topics are counted; leave it out",
+    ),
+    (
+        "train mf good.csv --engine splash --processes 2 --filters significant:0.1",
+        2,
+        "--filters significant holds back what must arrive: replicas become one by what all of them changed; leave it out",
+    ),
+    (
+        "simulate mf good.csv --engine splash --filters random-skip:0.5",
+        2,
+        "--filters random-skip holds back what must arrive: replicas become one by what all of them changed; leave it out",
+    ),
+    (
+        "train mlr two.svm --processes 2 --sync factors --filters random-skip:0.5",
+        2,
+        "--filters random-skip holds back what must arrive: a minibatch is subtracted whole; leave it out",
     ),
     (
         "train mf good.csv --processes 2 --filters zstd,kkt",
@@ -50,7 +93,7 @@ pub(crate) const CASES: &[Case] = &[
         "train l1lr two.csv --lambda 0.1 --processes 2 --filters none,kkt",
         2,
         "invalid value 'none,kkt' for '--filters <LIST>': there is no filter 'none'; the filters are key-cache, lz4, \
-         zstd, significant:T, random-skip:P, kkt:L:D:S and feedback",
+         zstd, significant:T, random-skip:P, feedback, and kkt of l1lr",
     ),
     (
         "simulate mf good.csv --filters zstd:3",
