@@ -11,7 +11,7 @@ use hemiola_models::lda::model::LdaModel;
 use hemiola_models::mf::model::MfModel;
 use hemiola_models::mlr::model::MlrModel;
 use hemiola_models::model_directory::kind_of;
-use hemiola_models::ratings::{PairsError, read_pairs};
+use hemiola_models::ratings::{PairsError, Ratings, read_pairs};
 use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
 
@@ -25,6 +25,7 @@ use std::path::PathBuf;
 Examples:
   hemiola predict ratings.model --user 42 --item 7
   hemiola predict ratings.model pairs.csv > predictions.csv
+  hemiola predict ratings.model pairs.csv --ratings new-users.csv
   zcat pairs.gz | hemiola predict ratings.model -
   hemiola predict news.model articles.txt --topics 2")]
 pub(crate) struct Arguments {
@@ -39,6 +40,9 @@ pub(crate) struct Arguments {
     /// Predict for this item alone
     #[arg(long, requires = "user")]
     item: Option<String>,
+    /// With ratings, know users by what they rated in this file, also such as the model was not trained on
+    #[arg(long, value_name = "DATA")]
+    ratings: Vec<PathBuf>,
     /// How many topics of each document [default: 5]
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     topics: Option<u32>,
@@ -80,6 +84,9 @@ impl Arguments {
         if self.user.is_some() && kind != "ratings" {
             return Err(usage(format!("--user and --item have no effect with {kind}; give {files}")));
         }
+        if !self.ratings.is_empty() && kind != "ratings" {
+            return Err(usage("--ratings has an effect only with factorisations of ratings"));
+        }
         if self.topics.is_some() && kind != "a topic model" {
             return Err(usage("--topics has an effect only with topic models"));
         }
@@ -115,7 +122,10 @@ fn predict_topics(arguments: &Arguments) -> Result<()> {
 fn predict_ratings(arguments: &Arguments) -> Result<()> {
     arguments.check_options("ratings", "pairs")?;
     arguments.reading.check_absent()?;
-    let model = MfModel::load(&arguments.model)?;
+    let mut model = MfModel::load(&arguments.model)?;
+    if !arguments.ratings.is_empty() {
+        model.add_users(&Ratings::read(&arguments.ratings)?)?;
+    }
     let mut out = BufWriter::new(stdout().lock());
     let mut line = |user: &str, item: &str| {
         let prediction = model.predict(model.users.get(user), model.items.get(item));

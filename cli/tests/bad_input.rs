@@ -558,6 +558,41 @@ const CASES: &[Case] = &[
         1,
         "missing.csv: cannot be read: No such file or directory (os error 2)",
     ),
+    (
+        "recommend good.model --ratings missing.csv",
+        1,
+        "missing.csv: cannot be read: No such file or directory (os error 2)",
+    ),
+    (
+        "recommend good.model --ratings empty.csv",
+        1,
+        "empty.csv: holds no ratings; expected lines of user, item, rating",
+    ),
+    (
+        "recommend good.model --ratings good.csv",
+        2,
+        "good.csv: holds ratings of 20 users; say by --user whom to recommend to",
+    ),
+    (
+        "recommend good.model --user nobody --ratings good.csv",
+        1,
+        "good.csv: holds no ratings of user 'nobody', by which --ratings would know that user",
+    ),
+    (
+        "recommend good.model --ratings stranger.csv",
+        1,
+        "stranger.csv: user 'me' has rated none of the 19 items that good.model knows, such as i0, i1, i2",
+    ),
+    (
+        "predict good.model --user u1 --item i1 --ratings empty.csv",
+        1,
+        "empty.csv: holds no ratings; expected lines of user, item, rating",
+    ),
+    (
+        "predict words.model prose.txt --ratings good.csv",
+        2,
+        "--ratings has an effect only with factorisations of ratings",
+    ),
     ("topics", 2, "the following required arguments were not provided: <MODEL>; see 'hemiola topics --help'"),
     ("topics missing.model", 1, "missing.model: is not a Hemiola model; expected a directory with a file model.json"),
     (
@@ -750,6 +785,7 @@ fn prepare(directory: &Path) {
     }
     write("good.csv", ratings.as_bytes());
     write("empty.csv", b"");
+    write("stranger.csv", b"me,nothing,3\nme,nowhere,4\n");
     write("header.csv", b"user,item,rating\n");
     write("binary.csv", &[0, 159, 146, 150, 10, 1, 2, 3]);
     write("id.csv", b"a,b,1\n\xff\xfe,b,2\n");

@@ -60,6 +60,20 @@ fn a_model_is_trained_judged_and_used() {
     assert_eq!((items(&all).len(), items(&unseen).len()), (120, 120 - rated.len()));
     assert!(items(&unseen).iter().all(|item| !rated.contains(&item.as_str())));
     assert_eq!(hemiola(path, "recommend ratings.model --user 1 -n 3").lines().count(), 4);
+
+    // Under another name, by the same ratings, the user is told much the same.
+    let own = text.lines().filter_map(|line| Some(format!("me,{}\n", line.strip_prefix("1,")?))).collect::<String>();
+    fs::write(path.join("mine.csv"), own).unwrap();
+    let mine = hemiola(path, "recommend ratings.model --ratings mine.csv -n 200");
+    assert_eq!(mine, hemiola(path, "recommend ratings.model --user me --ratings mine.csv -n 200"));
+    assert_eq!(items(&mine).len(), items(&unseen).len());
+    let common = items(&mine)[..20].iter().filter(|item| items(&unseen)[..20].contains(item)).count();
+    assert!(common >= 10, "{common} of the best 20 in common");
+    let [stranger, known] = ["", " --ratings mine.csv"].map(|option| {
+        let line = hemiola(path, &format!("predict ratings.model --user me --item {}{option}", items(&mine)[0]));
+        line.trim_end().rsplit(',').next().unwrap().parse::<f32>().unwrap()
+    });
+    assert!(known > stranger + 0.1, "{known} by the ratings, {stranger} without");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use hemiola_models::mf::model::MfModel;
+use hemiola_models::ratings::Ratings;
 use hemiola_models::{Names, Rating};
 use serde_json::json;
 
@@ -69,6 +70,64 @@ fn errors_are_means_over_ratings() {
     let ratings = [rating(9, 9, 3.1 + 3.0), rating(9, 9, 3.1 - 4.0)];
     assert!((model.rmse(&ratings) - 12.5f64.sqrt()).abs() < 1e-6);
     assert!((model.mae(&ratings) - 3.5).abs() < 1e-6);
+}
+
+#[test]
+fn a_new_user_is_known_by_the_ratings_that_explain_most() {
+    for biased in [false, true] {
+        let mut model = model(biased);
+        model.config = json!({"l2": 0.1});
+        let before = model.clone();
+        let rating = |user, item, value| Rating { user, item, value };
+        // The model knows no item "z", all that nobody and ann have rated.
+        let ratings = Ratings {
+            ratings: vec![
+                rating(0, 0, 4.5),
+                rating(2, 1, 3.0),
+                rating(0, 1, 2.0),
+                rating(0, 2, 9.0),
+                rating(1, 1, 5.0),
+            ],
+            users: names(&["new", "nobody", "ann"]),
+            items: names(&["é,", "z", "x"]),
+        };
+        model.add_users(&ratings).unwrap();
+        assert_eq!(model.users.iter().collect::<Vec<_>>(), ["ann", "back\\slash", "two\nlines\r", "new"]);
+        assert_eq!(model.user_factors[..6], before.user_factors, "others stay as they are");
+        let bias = |bias: &Option<Vec<f32>>, at: usize| bias.as_ref().map_or(0.0, |bias| bias[at]);
+        // What is minimised, beyond the range of ratings 5 instead of 9.
+        let objective = |vector: [f32; 3]| -> f32 {
+            let [first, second, third] = vector;
+            let penalty = 0.1 * 2.0 * (first * first + second * second + third * third);
+            let errors = [(2, 4.5), (0, 5.0)].map(|(item, value)| {
+                let v = &model.item_factors[item * 2..item * 2 + 2];
+                model.mean + bias(&model.item_bias, item) + third + first * v[0] + second * v[1] - value
+            });
+            errors.iter().map(|error| error * error).sum::<f32>() + penalty
+        };
+        let found = [model.user_factors[6], model.user_factors[7], bias(&model.user_bias, 3)];
+        for (at, by) in (0..3).flat_map(|at| [(at, 0.03), (at, -0.03)]).filter(|(at, _)| biased || *at < 2) {
+            let mut other = found;
+            other[at] += by;
+            assert!(objective(found) < objective(other), "biased: {biased}, {at} by {by}");
+        }
+    }
+}
+
+#[test]
+fn a_known_user_is_known_by_newer_ratings() {
+    let mut model = model(true);
+    let ratings = |value| Ratings {
+        ratings: vec![Rating { user: 0, item: 0, value }],
+        users: names(&["ann"]),
+        items: names(&["x"]),
+    };
+    let predicted = [1.0, 5.0].map(|value| {
+        model.add_users(&ratings(value)).unwrap();
+        model.predict(Some(0), Some(0))
+    });
+    assert!(predicted[0] < 3.1 && predicted[1] > 3.7, "{predicted:?}");
+    assert_eq!((model.users.len(), model.user_factors.len()), (3, 6));
 }
 
 #[test]

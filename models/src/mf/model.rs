@@ -4,6 +4,7 @@
 //! plus the product of their factors, held within the range of ratings.
 
 mod directory;
+mod users;
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};

@@ -9,7 +9,12 @@ use crate::mf::{Biases, Rating};
 use hemiola::splash::Options;
 
 /// Passes of one thread and of least squares. Splash may make twice as many.
-const PASSES: u32 = 8;
+const PASSES: u32 = 4;
+/// Every user has so many ratings, about half of the paper's.
+const PER_USER: usize = 100;
+/// Every item has so many, about a third of the paper's. Of each worker's users some dozens must have rated an item before
+/// the worker's weight for each of them says anything of the item.
+const PER_ITEM: usize = 2000;
 /// How often sooner than one thread 64 workers are expected to be, at least.
 const SPEEDUP: f64 = 8.0;
 
@@ -18,8 +23,8 @@ type Data = (Vec<Rating>, usize, (u32, u32));
 
 /// The ratings of the figure, of which every tenth is to test with.
 pub(super) fn ratings(scale: &Scale) -> Result<Data, ReproduceError> {
-    let count = (scale.ratings as usize / 5).max(2000);
-    let (users, items) = ((count / 50).max(100) as u32, (count / 200).max(30) as u32);
+    let count = (scale.ratings as usize).max(2000);
+    let (users, items) = ((count / PER_USER).max(100) as u32, (count / PER_ITEM).max(2 * PER_USER) as u32);
     let what = Synthetic { users, items, count, rank: 6, noise: 0.5, seed: scale.seed };
     let ratings = generate(&what)?.ratings.ratings;
     let (test, mut train): (Vec<_>, Vec<_>) = ratings.into_iter().enumerate().partition(|(number, _)| number % 10 == 0);
@@ -41,7 +46,7 @@ pub(super) fn size(ratings: usize, items: u32, rank: usize) -> Size {
 
 /// How the figure's factorisation is trained.
 pub(super) fn config(scale: &Scale, epochs: u32) -> Config {
-    let passes = Options { seed: scale.seed, synchronisations: 5, ..Options::default() };
+    let passes = Options { seed: scale.seed, synchronisations: 2, ..Options::default() };
     Config { rank: scale.rank.min(16), biases: Biases::Without, epochs, passes, ..Config::default() }
 }
 

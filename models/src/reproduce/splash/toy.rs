@@ -2,7 +2,9 @@
 //!
 //! A weight says how many times in a row a sample occurs. The paper's formula (10) takes the gradient once, with the sum
 //! of the steps; with 30 of the first steps in one that overshoots, and the 30 solutions scatter more than the samples
-//! themselves. Taking the steps one after the other is what the weight means, and costs little here. Both are shown.
+//! themselves. To the end: the last step of 30/√3000 takes a coordinate of curvature 1 by 1.1 of its way to the last
+//! sample, so that the mean of 30 solutions is off by 1.1/√30, where one thread is off by 0.14. Taking the steps one after
+//! the other is what the weight means, and costs little here. Both are shown.
 
 use super::super::{Findings, Panel, ReproduceError, Scale, Series};
 use crate::generate::Random;
@@ -132,8 +134,12 @@ pub(in crate::reproduce) fn toy(scale: &Scale) -> Result<Findings, ReproduceErro
     let (d, e) = (mean(|draw| draw.averaged), mean(|draw| draw.accumulated));
     let (summed, repeated) = (mean(|draw| draw.summed.combined), mean(|draw| draw.repeated.combined));
     let percent = |g: f64| 100.0 * (g / b - 1.0);
+    let near = |draw: &&Draw| {
+        distance(draw.summed.combined, draw.minimizer) <= 1.1 * distance(draw.sequential, draw.minimizer)
+    };
+    let share = 100.0 * draws.iter().filter(near).count() as f64 / draws.len() as f64;
     let found = format!(
-        "Distances from the minimizer (a), means of {} draws: (b) one thread {b:.3}; (d) averaging {d:.3}; (e) accumulation {e:.1}; (g) {repeated:.3} with the update repeated as often as the weight says, {:+.0} % against (b), and {summed:.3} with formula (10), {:+.0} %.",
+        "Distances from the minimizer (a), means of {} draws: (b) one thread {b:.3}; (d) averaging {d:.3}; (e) accumulation {e:.1}; (g) {repeated:.3} with the update repeated as often as the weight says, {:+.0} % against (b), and {summed:.3} with formula (10), {:+.0} %, which is within 10 % of (b) in {share:.0} % of the draws.",
         draws.len(),
         percent(repeated),
         percent(summed)
