@@ -12,8 +12,8 @@ use hemiola::splash::Options;
 const PASSES: u32 = 4;
 /// Every user has so many ratings, about half of the paper's.
 const PER_USER: usize = 100;
-/// Every item has so many, about a third of the paper's. Of each worker's users some dozens must have rated an item before
-/// the worker's weight for each of them says anything of the item.
+/// Every item has so many, about a third of the paper's. It matters: with 200, of which each of 64 workers has three, and
+/// five synchronisations in a pass Splash was only twice as soon as one thread, and later than least squares.
 const PER_ITEM: usize = 2000;
 /// How often sooner than one thread 64 workers are expected to be, at least.
 const SPEEDUP: f64 = 8.0;

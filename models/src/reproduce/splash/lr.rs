@@ -16,7 +16,8 @@ const FEATURES: usize = 60;
 /// Passes of one thread. Splash may make four times as many, which take it far less time.
 const PASSES: u32 = 2;
 const ITERATIONS: u32 = 25;
-/// The size of first steps. What is usual suits pixels, which go with one another; these features do not.
+/// The size of first steps, of one thread too, for which it is also better than the usual 0.1. With that 64 workers did not
+/// come to one thread's loss in eight passes; on MNIST, whose pixels go with one another, 0.1 is better for them than 0.2.
 const RATE: f32 = 0.3;
 /// How often sooner than one thread 64 workers are expected to be.
 const SPEEDUP: f64 = 15.0;
