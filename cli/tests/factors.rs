@@ -112,6 +112,33 @@ fn a_metric_finds_neighbours_of_the_class() {
 }
 
 #[test]
+fn a_metric_by_peers_is_the_same_on_threads_and_in_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();
+    let options = "--dimension 2 --epochs 20 --batch 40";
+    hemiola(folder.path(), &format!("train dml f.csv {options} --peers 3 --workers 1 --out t.model"));
+    let said = hemiola(
+        folder.path(),
+        &format!("train dml f.csv {options} --processes 3 --workers 2 --out p.model --report r.jsonl --plot p.svg"),
+    );
+    assert!(said.contains("% right") && said.contains("worker 2"), "{said}");
+    let vectors = |model: &str| hemiola(folder.path(), &format!("predict {model} f.csv --vectors"));
+    assert_eq!(vectors("t.model"), vectors("p.model"));
+    let judged = json(&hemiola(folder.path(), "eval p.model f.csv --json"));
+    assert!(judged["accuracy"].as_f64().unwrap() > 0.85, "{judged}");
+    told_of_peers(folder.path(), 3);
+    hemiola(folder.path(), &format!("train dml f.csv {options} --processes 3 --fanout 1 --staleness 2 --filters zstd"));
+}
+
+/// Checks that a report is of so many peers that sent something.
+fn told_of_peers(folder: &Path, peers: u64) {
+    let report = std::fs::read_to_string(folder.join("r.jsonl")).unwrap();
+    let (first, last) = (json(report.lines().next().unwrap()), json(report.lines().last().unwrap()));
+    assert!(first["deployment"]["peers"] == peers && first["deployment"]["kind"] == "tcp", "{first}");
+    assert!(last["bytes_sent"].as_u64().unwrap() > 0 && last["event"] == "summary", "{last}");
+}
+
+#[test]
 fn a_dictionary_is_learnt_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
     // An idx file of one image of 60 x 60 pixels.
