@@ -123,11 +123,13 @@ impl Share {
     /// The part of peer `peer` among `peers` of things that lie in random order.
     pub(crate) fn new(order: &[u32], batch: u32, (peer, peers): (usize, u32), seed: u64) -> Self {
         let at = |peer: usize| order.len() * peer / peers as usize;
-        Self {
-            items: order[at(peer)..at(peer + 1)].to_vec(),
-            iterations: iterations(order.len(), batch, peers) as usize,
-            random: Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(1 + peer as u64)),
-        }
+        Self::of_peer(order[at(peer)..at(peer + 1)].to_vec(), iterations(order.len(), batch, peers), peer, seed)
+    }
+
+    /// Things that are the part of peer `peer` already, for so many iterations.
+    pub(crate) fn of_peer(items: Vec<u32>, iterations: u32, peer: usize, seed: u64) -> Self {
+        let random = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(1 + peer as u64));
+        Self { items, iterations: iterations as usize, random }
     }
 
     /// The minibatches of the next pass.
@@ -138,6 +140,14 @@ impl Share {
     }
 }
 
+/// The squares of the first so many rows of the matrix, as far as adding them up is this peer's part.
+pub(crate) fn share_of_squares(peer: &Peer<'_>, rows: usize) -> f64 {
+    let at = |peer_: usize| rows * peer_ / peer.peers() as usize;
+    let mine = at(peer.id().index())..at(peer.id().index() + 1);
+    let squares = |row: usize| peer.matrix().row(row).iter().map(|&number| f64::from(number).powi(2)).sum::<f64>();
+    mine.map(squares).sum()
+}
+
 /// Room for what of a factor is not zero.
 #[derive(Default)]
 pub(crate) struct Nonzeros {
@@ -146,8 +156,8 @@ pub(crate) struct Nonzeros {
 }
 
 impl Nonzeros {
-    /// A factor as it is shorter: its numbers that are not zero with their places, or all of them.
-    pub(crate) fn of<'a>(&'a mut self, numbers: &'a [f32]) -> Factor<'a> {
+    /// A factor by its numbers that are not zero; a block writes all of them where that is shorter.
+    pub(crate) fn of(&mut self, numbers: &[f32]) -> Factor<'_> {
         self.places.clear();
         self.numbers.clear();
         for (place, &number) in (0..).zip(numbers) {
@@ -156,11 +166,7 @@ impl Nonzeros {
                 self.numbers.push(number);
             }
         }
-        if 2 * self.places.len() < numbers.len() {
-            Factor::Sparse(&self.places, &self.numbers)
-        } else {
-            Factor::Dense(numbers)
-        }
+        Factor::Sparse(&self.places, &self.numbers)
     }
 }
 
@@ -189,12 +195,5 @@ mod tests {
             seen.sort_unstable();
             assert_eq!(seen, (0..count).collect::<Vec<_>>());
         }
-    }
-
-    #[test]
-    fn a_factor_is_written_as_it_is_shorter() {
-        let mut room = Nonzeros::default();
-        assert_eq!(room.of(&[0.0, 2.0, 0.0]), Factor::Sparse(&[1], &[2.0]));
-        assert_eq!(room.of(&[0.0, 2.0]), Factor::Dense(&[0.0, 2.0]));
     }
 }

@@ -274,7 +274,8 @@ fn judge(trained: &Trained, config: &Config, examples: &Examples, test: &Example
 
 impl Figures for by_peers::Quality {
     fn figures(&self) -> String {
-        figures(self.objective, self.test_accuracy)
+        let held_out = self.test_accuracy.map(|accuracy| format!(", held-out accuracy {accuracy:.4}"));
+        format!("cost {:.4}{}", self.objective, held_out.unwrap_or_default())
     }
 }
 
@@ -288,13 +289,9 @@ impl Observed for Progress {
     }
 
     fn figures(&self) -> String {
-        figures(self.objective, self.test_accuracy)
+        let Self { objective, test_accuracy, .. } = *self;
+        by_peers::Quality { objective, test_accuracy }.figures()
     }
-}
-
-fn figures(cost: f64, accuracy: Option<f64>) -> String {
-    let held_out = accuracy.map(|accuracy| format!(", held-out accuracy {accuracy:.4}"));
-    format!("cost {cost:.4}{}", held_out.unwrap_or_default())
 }
 
 fn cost_panel(epochs: &[Progress]) -> Panel {

@@ -45,6 +45,11 @@ pub(super) struct Meaning {
 }
 
 impl Options {
+    /// Whether it was said how many threads compute.
+    pub(super) fn has_workers(&self) -> bool {
+        self.workers.is_some()
+    }
+
     /// What the options say together.
     ///
     /// # Errors
@@ -122,6 +127,11 @@ impl Meaning {
 }
 
 impl Together {
+    /// Whether peers send to only some of the others.
+    pub(super) fn is_partial(&self) -> bool {
+        self.exchange.fanout.is_some()
+    }
+
     /// The peers of a job.
     pub(super) fn of<'a>(&self, job: &'a Job) -> Peers<'a> {
         Peers { deployment: &job.deployment, exchange: self.exchange, threads: self.threads }

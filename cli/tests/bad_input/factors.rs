@@ -120,6 +120,24 @@ pub(crate) const CASES: &[Case] = &[
     ("train l2mlr two.svm --test three.svm", 1, "three.svm:3: class '2' does not occur in what was trained on"),
     ("train l2mlr - --test -", 2, "standard input can be read only once; give '-' once"),
     ("train l2mlr two.svm --report two.svm", 2, "--report two.svm would overwrite DATA; give another name"),
+    ("train l2mlr two.svm --batch 5", 2, "--batch has an effect only with --peers or --processes"),
+    ("train l2mlr two.svm --staleness 1", 2, "--staleness has an effect only with --peers or --processes"),
+    (
+        "train l2mlr two.svm --peers 3 --fanout 1",
+        2,
+        "--fanout would leave out of a peer's weights what some examples say, and the duality gap is of all; leave it out",
+    ),
+    (
+        "train l2mlr two.svm --peers 2 --workers 2",
+        2,
+        "--workers has no effect with --peers or --processes: a peer of l2mlr is one thread",
+    ),
+    (
+        "train l2mlr two.svm --peers 2 --batch 1 --epochs 4294967295",
+        1,
+        "the epochs have more iterations than can be counted; use fewer, or larger minibatches",
+    ),
+    ("train l2mlr - --processes 2", 2, "standard input cannot be read by several processes; give the name of a file"),
     ("train dml", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train dml --help'"),
     ("train dml missing.svm", 1, "missing.svm: cannot be read: No such file or directory (os error 2)"),
     ("train dml same.svm --no-holdout", 1, "same.svm: has examples of one class; expected two or more to tell apart"),
@@ -216,6 +234,17 @@ pub(crate) const CASES: &[Case] = &[
     ),
     ("train sc a.png --sparsity 0", 2, "invalid value '0' for '--sparsity <WEIGHT>': expected a number above 0"),
     ("train sc a.png --rate nan", 2, "invalid value 'nan' for '--rate <RATE>': expected a number above 0"),
+    ("train sc a.png --fanout 1", 2, "--fanout has an effect only with --peers or --processes"),
+    (
+        "train sc a.png --peers 2 --fanout 2",
+        2,
+        "--fanout 2: 2 peers cannot send to so many others; expected a number from 1 to 1",
+    ),
+    (
+        "train sc a.png --processes 0",
+        2,
+        "invalid value '0' for '--processes <P>': expected a whole number between 1 and 1024",
+    ),
     ("train sc a.png --picture a.svg", 2, "--picture a.svg: expected a name that ends in .png"),
     ("train sc a.png --picture a.png", 2, "--picture a.png would overwrite DATA; give another name"),
 ];

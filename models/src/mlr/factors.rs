@@ -164,7 +164,6 @@ impl Shrinking {
 struct PeerLearner<'a> {
     config: &'a train::Config,
     data: &'a Arranged,
-    peer: usize,
     parts: Vec<Part>,
     test: Option<Part>,
     /// The work of shrinking in an iteration, on average.
@@ -187,7 +186,6 @@ impl<'a> PeerLearner<'a> {
         Self {
             config,
             data,
-            peer,
             parts: data.train[peer * clocks..][..clocks].iter().map(Part::of_all_rows).collect(),
             test: data.test.get(peer).map(Part::of_all_rows),
             shrinking_products,
@@ -195,15 +193,6 @@ impl<'a> PeerLearner<'a> {
             errors: Vec::new(),
             loss: 0.0,
         }
-    }
-
-    /// The peer's part of what regularisation adds to the objective: that of its share of the features.
-    fn penalty(&self, matrix: &Matrix) -> f64 {
-        let Arranged { features, workers, classes, .. } = *self.data;
-        let share = features * self.peer / workers..features * (self.peer + 1) / workers;
-        let squares =
-            |row: usize| matrix.row(row)[..classes].iter().map(|&weight| f64::from(weight).powi(2)).sum::<f64>();
-        0.5 * f64::from(self.config.l2) * share.map(squares).sum::<f64>()
     }
 }
 
@@ -237,7 +226,8 @@ impl Learner for PeerLearner<'_> {
         let matrix = peer.matrix().numbers();
         let evaluate = |part: &Part| kernel::evaluate(matrix, part.block(), self.data.classes);
         let tested = self.test.as_ref().map(evaluate).unwrap_or_default();
-        vec![self.loss, self.penalty(peer.matrix()), tested.loss, tested.correct as f64]
+        let penalty = 0.5 * f64::from(self.config.l2) * peers::share_of_squares(peer, self.data.features);
+        vec![self.loss, penalty, tested.loss, tested.correct as f64]
     }
 
     fn goes_on(
