@@ -173,7 +173,7 @@ pub(in crate::reproduce) fn scaling(scale: &Scale) -> Result<Findings, Reproduce
         let computed = measured.iter().map(|(nodes, _)| (*nodes, work.speed_up(*nodes))).collect();
         let found = measured[measured.len() - 1].1;
         list.push(format!(
-            "{found:.1} times for {name} (computed {:.1}, and {:.1} at most whatever the number)",
+            "{found:.1} times as fast for {name} (computed {:.1}, and at most {:.1} on any number)",
             work.speed_up(most),
             work.limit()
         ));
@@ -186,7 +186,7 @@ pub(in crate::reproduce) fn scaling(scale: &Scale) -> Result<Findings, Reproduce
         "One objective of softmax regression is reached {}, compared with one node. Every node computes its own pairs and \
          subtracts those of all, so an example takes c/P + a, and P nodes are (c + a)/(c/P + a) times as fast, which is \
          computed here from what one node does and {most} do without a network. A pass on {most} nodes of 1 core at 10 Gbit/s is \
-         as fast {}. Peers scale where a pair takes far longer to compute than to subtract. {} documents of {} classes, and of {} for \
+         {}. Peers scale where a pair takes far longer to compute than to subtract. {} documents of {} classes, and of {} for \
          a pass, in minibatches of {BATCH} then; as many patches of {SIDE} x {SIDE} pixels.",
         objectives.join(" and "),
         list.join(", "),
