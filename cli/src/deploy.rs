@@ -120,6 +120,11 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
+    /// So many, if anyone says how many.
+    pub(crate) fn new(workers: Option<u32>) -> Self {
+        Self { workers }
+    }
+
     /// So many, or as many as there are cores.
     pub(crate) fn meaning(&self) -> Meaning {
         let workers = self.workers.unwrap_or_else(cores);
@@ -128,7 +133,8 @@ impl Threads {
     }
 }
 
-fn cores() -> u32 {
+/// Cores of this machine.
+pub(crate) fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
 }
 

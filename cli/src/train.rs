@@ -10,6 +10,7 @@ mod labelled;
 pub(crate) mod lda;
 pub(crate) mod mf;
 pub(crate) mod mlr;
+mod peers;
 mod rica;
 mod saving;
 mod sc;

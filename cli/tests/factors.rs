@@ -112,13 +112,80 @@ fn a_metric_finds_neighbours_of_the_class() {
 }
 
 #[test]
-fn a_dictionary_is_learnt_and_drawn() {
+fn a_metric_by_peers_is_the_same_on_threads_and_in_processes() {
     let folder = tempfile::tempdir().unwrap();
-    // An idx file of one image of 60 x 60 pixels.
+    std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();
+    let options = "--dimension 2 --epochs 20 --batch 40";
+    hemiola(folder.path(), &format!("train dml f.csv {options} --peers 3 --workers 1 --out t.model"));
+    let said = hemiola(
+        folder.path(),
+        &format!("train dml f.csv {options} --processes 3 --workers 2 --out p.model --report r.jsonl --plot p.svg"),
+    );
+    assert!(said.contains("% right") && said.contains("worker 2"), "{said}");
+    let vectors = |model: &str| hemiola(folder.path(), &format!("predict {model} f.csv --vectors"));
+    assert_eq!(vectors("t.model"), vectors("p.model"));
+    let judged = json(&hemiola(folder.path(), "eval p.model f.csv --json"));
+    assert!(judged["accuracy"].as_f64().unwrap() > 0.85, "{judged}");
+    told_of_peers(folder.path(), 3);
+    hemiola(folder.path(), &format!("train dml f.csv {options} --processes 3 --fanout 1 --staleness 2 --filters zstd"));
+}
+
+#[test]
+fn a_proved_regression_by_peers_is_the_same_on_threads_and_in_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();
+    let options = "--gap 1e-3 --lambda 1e-2 --batch 20";
+    hemiola(folder.path(), &format!("train l2mlr f.csv {options} --peers 3 --out t.model"));
+    let said = hemiola(
+        folder.path(),
+        &format!("train l2mlr f.csv {options} --processes 3 --out p.model --report r.jsonl --plot p.svg"),
+    );
+    assert!(said.contains("duality gap") && !said.contains("not yet") && said.contains("worker 2"), "{said}");
+    let predict = |model: &str| hemiola(folder.path(), &format!("predict {model} f.csv --probabilities"));
+    assert_eq!(predict("t.model"), predict("p.model"));
+    let last = told_of_peers(folder.path(), 3);
+    assert!(last["gap"].as_f64().unwrap() <= 1e-3, "{last}");
+    hemiola(folder.path(), &format!("train l2mlr f.csv {options} --processes 2 --staleness 1 --filters lz4"));
+}
+
+/// Checks that a report is of so many peers that sent something.
+fn told_of_peers(folder: &Path, peers: u64) -> Value {
+    let report = std::fs::read_to_string(folder.join("r.jsonl")).unwrap();
+    let (first, last) = (json(report.lines().next().unwrap()), json(report.lines().last().unwrap()));
+    assert!(first["deployment"]["peers"] == peers && first["deployment"]["kind"] == "tcp", "{first}");
+    assert!(last["bytes_sent"].as_u64().unwrap() > 0 && last["event"] == "summary", "{last}");
+    last
+}
+
+/// Writes an idx file of one image of 60 x 60 pixels.
+fn write_waves(folder: &Path) {
     let pixel = |at: usize| (127.0 + 100.0 * (0.5 * (at % 60) as f64).sin() * (0.2 * (at / 60) as f64).cos()) as u8;
     let head = [[0, 0, 8, 3], [0, 0, 0, 1], [0, 0, 0, 60], [0, 0, 0, 60]].concat();
     let bytes: Vec<u8> = head.into_iter().chain((0..3600).map(pixel)).collect();
-    std::fs::write(folder.path().join("waves-idx3-ubyte"), bytes).unwrap();
+    std::fs::write(folder.join("waves-idx3-ubyte"), bytes).unwrap();
+}
+
+#[test]
+fn a_dictionary_by_peers_is_the_same_on_threads_and_in_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    write_waves(folder.path());
+    let options = "--patch 4 --patches 1500 --atoms 12 --epochs 5 --batch 64";
+    hemiola(folder.path(), &format!("train sc waves-idx3-ubyte {options} --peers 3 --out t.model --picture t.png"));
+    let places = "--processes 3 --workers 2 --out p.model --picture p.png --report r.jsonl --plot p.svg";
+    let said = hemiola(folder.path(), &format!("train sc waves-idx3-ubyte {options} {places}"));
+    assert!(said.contains("atoms a patch") && said.contains("worker 2"), "{said}");
+    let picture = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert_eq!(picture("t.png"), picture("p.png"));
+    let judged = json(&hemiola(folder.path(), "eval p.model waves-idx3-ubyte --json"));
+    assert!(judged["lost"].as_f64().unwrap() < 0.2, "{judged}");
+    told_of_peers(folder.path(), 3);
+    hemiola(folder.path(), &format!("train sc waves-idx3-ubyte {options} --processes 3 --fanout 1 --staleness 1"));
+}
+
+#[test]
+fn a_dictionary_is_learnt_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    write_waves(folder.path());
     let options = "--patch 4 --patches 2000 --atoms 12 --epochs 5 --picture atoms.png --out m.model";
     let said = hemiola(folder.path(), &format!("train sc waves-idx3-ubyte {options}"));
     assert!(said.contains("atoms a patch") && said.contains("picture        atoms.png"), "{said}");

@@ -18,6 +18,7 @@ pub mod mlr;
 pub mod model_directory;
 mod names;
 pub mod patches;
+pub mod peers;
 mod rating;
 pub mod ratings;
 pub mod reproduce;

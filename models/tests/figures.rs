@@ -27,9 +27,9 @@ fn every_figure_has_its_curves() {
         ("sfb-cost", &[6, 2][..]),
         ("sfb-model-size", &[2]),
         ("sfb-throughput", &[2, 2]),
-        ("sfb-scaling", &[2]),
-        ("sfb-waiting", &[4]),
-        ("sfb-partial", &[1, 2]),
+        ("sfb-scaling", &[2, 8]),
+        ("sfb-waiting", &[5]),
+        ("sfb-partial", &[1, 2, 2]),
     ] {
         assert_eq!(made(name, &TINY).0, curves, "{name}");
     }

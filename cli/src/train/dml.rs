@@ -3,9 +3,10 @@
 use super::held_out::USUAL;
 use super::job::{Job, Outputs, quoted};
 use super::labelled::Labelled;
+use super::peers;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
-use crate::progress::{Observed, Work, span};
+use crate::progress::{Figures, Observed, Work, span};
 use crate::{deploy, interrupt, numbers};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -13,6 +14,7 @@ use hemiola_models::StepSize;
 use hemiola_models::dml::model::DmlModel;
 use hemiola_models::dml::neighbours::Neighbours;
 use hemiola_models::dml::pairs::{self, Pair};
+use hemiola_models::dml::peers as by_peers;
 use hemiola_models::dml::train::{Config, Progress, Trained, project, train, unprojected};
 use hemiola_models::examples::Examples;
 use serde_json::json;
@@ -23,6 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   hemiola train dml train-images-idx3-ubyte.gz --test t10k-images-idx3-ubyte.gz
   hemiola train dml flowers.csv --pairs pairs.csv --dimension 2
+  hemiola train dml train-images-idx3-ubyte.gz --processes 4 --fanout 2
 
 DATA is libsvm, columns with a header or without, or MNIST's idx. Files may be
 compressed by gzip, and '-' is standard input. Pairs are lines of the numbers of
@@ -44,7 +47,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     training: TrainingOptions,
     #[command(flatten)]
-    threads: deploy::Threads,
+    peers: peers::Options,
     #[command(flatten)]
     outputs: Outputs,
 }
@@ -58,7 +61,7 @@ struct TrainingOptions {
     /// How much more a dissimilar pair counts than a similar one
     #[arg(long, value_parser = numbers::positive, default_value = "1", allow_negative_numbers = true)]
     weight: f32,
-    /// Examples of a batch, or pairs with --pairs [default: 1000, fewer where there are many features]
+    /// Examples of a batch of each peer, or pairs with --pairs [default: 1000, fewer where there are many features]
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     batch: Option<u32>,
     /// Passes over the examples or pairs
@@ -88,9 +91,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Labelled { data, held_out, .. } = &arguments.examples;
     let description = json!({ "model": "dml", "data": data, "pairs": arguments.pairs,
         "held_out": held_out.description(arguments.pairs.is_none().then_some(USUAL)), "config": config });
-    let job = Job::new(arguments.threads.meaning(), &arguments.outputs, &data[0], description);
-    arguments.check(&job)?;
-    interrupt::install()?;
+    let peers = arguments.peers.meaning()?;
+    let together = peers.together();
+    let job = Job::new(peers.place, &arguments.outputs, &data[0], description);
+    if !deploy::is_child() {
+        arguments.check(&job)?;
+        interrupt::install()?;
+    }
     let (examples, test) = match &arguments.pairs {
         None => arguments.examples.read(config.seed)?,
         Some(_) => arguments.examples.read_whole()?,
@@ -102,7 +109,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         bail!("{}: has examples without features; expected some", data[0].display());
     }
     let pairs = arguments.pairs.as_ref().map(|file| pairs::read(file, examples.len())).transpose()?;
-    arguments.train(&job, &config, &examples, pairs.as_deref(), test.as_ref())
+    let data = Data { examples: &examples, pairs: pairs.as_deref(), test: test.as_ref() };
+    arguments.train(&job, together, &config, &data)
+}
+
+/// What is learnt from.
+struct Data<'a> {
+    examples: &'a Examples,
+    pairs: Option<&'a [Pair]>,
+    test: Option<&'a Examples>,
 }
 
 impl TrainingOptions {
@@ -156,25 +171,37 @@ impl Arguments {
         job.check(&inputs)
     }
 
-    fn train(
-        &self,
-        job: &Job,
-        config: &Config,
-        examples: &Examples,
-        pairs: Option<&[Pair]>,
-        test: Option<&Examples>,
-    ) -> Result<()> {
+    fn train(&self, job: &Job, together: Option<peers::Together>, config: &Config, data: &Data<'_>) -> Result<()> {
+        let Data { examples, pairs, test } = *data;
         let counts = json!({ "train": examples.len(), "test": test.map(Examples::len), "pairs": pairs.map(<[Pair]>::len),
             "features": examples.features(), "classes": examples.classes.len() });
         let units = pairs.map_or(("examples", examples.len()), |pairs| ("pairs", pairs.len()));
         let work = Work { units, epochs: config.epochs, may_stop_early: config.patience.is_some() };
         let mut epochs: Vec<Progress> = Vec::new();
-        let (trained, report) = job.observe(("examples", counts), &work, |observe| {
-            Ok(train(config, examples, pairs, test, job.workers, |progress| {
-                epochs.push(*progress);
-                observe(progress);
-            })?)
-        })?;
+        let (trained, outcome, report) = match together {
+            None => {
+                let (trained, report) = job.observe(("examples", counts), &work, |observe| {
+                    Ok(train(config, examples, pairs, test, job.workers, |progress| {
+                        epochs.push(*progress);
+                        observe(progress);
+                    })?)
+                })?;
+                (trained, None, report)
+            }
+            Some(together) => {
+                let (trained, report) = job.observe(("examples", counts), &work, |observe| {
+                    Ok(by_peers::train(config, &together.of(job), (examples, test), pairs, |epoch| {
+                        epochs.push(Progress::from(epoch));
+                        observe(epoch);
+                    })?)
+                })?;
+                let by_peers::Trained { projection, principal, outcome, .. } = trained;
+                (Trained { projection, principal }, Some(outcome), report)
+            }
+        };
+        if deploy::is_child() {
+            return Ok(());
+        }
         let judged = test.map(|test| judge(&trained, config, examples, test, job.workers));
         let mut model = DmlModel::new(examples, trained.projection, config.neighbours);
         let last = epochs.last();
@@ -186,9 +213,13 @@ impl Arguments {
             "raw_accuracy": judged.as_ref().and_then(|judged| judged.raw.map(|raw| raw.0)) });
         let mut summary = model.metrics.clone();
         summary["seconds"] = json!(last.map(|epoch| epoch.seconds));
-        let panels = [cost_panel(&epochs)];
-        job.finish(report, summary, ("Distance metric learning", &panels), |path| Ok(model.save(path)?))?;
-        if job.quiet { Ok(()) } else { self.tell(&job.out, config, examples.features(), &epochs, judged.as_ref()) }
+        let drawing = ("Distance metric learning", cost_panel(&epochs));
+        peers::leave(job, report, outcome.as_ref(), summary, drawing, |path| Ok(model.save(path)?))?;
+        if job.quiet {
+            return Ok(());
+        }
+        self.tell(&job.out, config, examples.features(), &epochs, judged.as_ref())?;
+        peers::tell(&mut stdout().lock(), outcome.as_ref())
     }
 
     fn tell(
@@ -241,6 +272,13 @@ fn judge(trained: &Trained, config: &Config, examples: &Examples, test: &Example
     Judged { learnt: projected(&trained.projection), principal: projected(&trained.principal), raw }
 }
 
+impl Figures for by_peers::Quality {
+    fn figures(&self) -> String {
+        let held_out = self.test_accuracy.map(|accuracy| format!(", held-out accuracy {accuracy:.4}"));
+        format!("cost {:.4}{}", self.objective, held_out.unwrap_or_default())
+    }
+}
+
 impl Observed for Progress {
     fn number(&self) -> u32 {
         self.epoch
@@ -251,8 +289,8 @@ impl Observed for Progress {
     }
 
     fn figures(&self) -> String {
-        let held_out = self.test_accuracy.map(|accuracy| format!(", held-out accuracy {accuracy:.4}"));
-        format!("cost {:.4}{}", self.objective, held_out.unwrap_or_default())
+        let Self { objective, test_accuracy, .. } = *self;
+        by_peers::Quality { objective, test_accuracy }.figures()
     }
 }
 

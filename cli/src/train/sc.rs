@@ -1,8 +1,9 @@
 //! `hemiola train sc`: learns a dictionary of which patches of images are put together from few atoms.
 
 use super::job::{Job, Outputs, quoted};
+use super::peers;
 use crate::plot::{Curve, Panel};
-use crate::progress::{Observed, Work, span};
+use crate::progress::{Figures, Observed, Work, span};
 use crate::{deploy, interrupt, numbers, outputs, tiles};
 use anyhow::Result;
 use clap::Args;
@@ -10,6 +11,7 @@ use hemiola_models::StepSize;
 use hemiola_models::images::Image;
 use hemiola_models::patches::Patches;
 use hemiola_models::sc::model::ScModel;
+use hemiola_models::sc::peers as by_peers;
 use hemiola_models::sc::train::{Config, Progress, train};
 use serde_json::json;
 use std::io::{Write, stdout};
@@ -19,6 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   hemiola train sc forest.png river.png --picture atoms.png
   hemiola train sc train-images-idx3-ubyte.gz --patch 12 --atoms 200
+  hemiola train sc forest.png river.png --processes 4 --staleness 1
 
 DATA is images: png, or many as idx, which may be compressed by gzip.";
 
@@ -41,7 +44,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     training: TrainingOptions,
     #[command(flatten)]
-    threads: deploy::Threads,
+    peers: peers::Options,
     #[command(flatten)]
     outputs: Outputs,
     /// Draw the atoms as tiles into a .png
@@ -59,7 +62,7 @@ struct TrainingOptions {
     #[arg(long, value_name = "WEIGHT", value_parser = numbers::positive, default_value = "0.1",
         allow_negative_numbers = true)]
     sparsity: f32,
-    /// Patches of a step
+    /// Patches of a step of each peer
     #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "256", allow_negative_numbers = true)]
     batch: u32,
     /// Passes over the patches
@@ -85,12 +88,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = arguments.training.config();
     let description = json!({ "model": "sc", "data": arguments.data, "patch": arguments.patch,
         "patches": arguments.patches, "config": config });
-    let job = Job::new(arguments.threads.meaning(), &arguments.outputs, &arguments.data[0], description);
-    arguments.check(&job)?;
-    interrupt::install()?;
+    let peers = arguments.peers.meaning()?;
+    let together = peers.together();
+    let job = Job::new(peers.place, &arguments.outputs, &arguments.data[0], description);
+    if !deploy::is_child() {
+        arguments.check(&job)?;
+        interrupt::install()?;
+    }
     let images = Image::read(&arguments.data)?;
     let patches = Patches::draw(&images, arguments.patch, arguments.patches as usize, config.seed)?;
-    arguments.train(&job, &config, images.len(), &patches)
+    arguments.train(&job, together, &config, images.len(), &patches)
 }
 
 impl TrainingOptions {
@@ -123,7 +130,14 @@ impl Arguments {
         Ok(())
     }
 
-    fn train(&self, job: &Job, config: &Config, images: usize, patches: &Patches) -> Result<()> {
+    fn train(
+        &self,
+        job: &Job,
+        together: Option<peers::Together>,
+        config: &Config,
+        images: usize,
+        patches: &Patches,
+    ) -> Result<()> {
         let counts = json!({ "images": images, "patches": patches.len(), "pixels": patches.side * patches.side });
         let work = Work {
             units: ("patches", patches.len()),
@@ -131,12 +145,29 @@ impl Arguments {
             may_stop_early: config.patience.is_some(),
         };
         let mut epochs: Vec<Progress> = Vec::new();
-        let (atoms, report) = job.observe(("patches", counts), &work, |observe| {
-            Ok(train(config, patches, job.workers, |progress, _| {
-                epochs.push(*progress);
-                observe(progress);
-            })?)
-        })?;
+        let (atoms, outcome, report) = match together {
+            None => {
+                let (atoms, report) = job.observe(("patches", counts), &work, |observe| {
+                    Ok(train(config, patches, job.workers, |progress, _| {
+                        epochs.push(*progress);
+                        observe(progress);
+                    })?)
+                })?;
+                (atoms, None, report)
+            }
+            Some(together) => {
+                let (trained, report) = job.observe(("patches", counts), &work, |observe| {
+                    Ok(by_peers::train(config, &together.of(job), patches, |epoch| {
+                        epochs.push(Progress::from(epoch));
+                        observe(epoch);
+                    })?)
+                })?;
+                (trained.matrix, Some(trained.outcome), report)
+            }
+        };
+        if deploy::is_child() {
+            return Ok(());
+        }
         let metrics = json!(epochs.last());
         let model = ScModel {
             side: patches.side,
@@ -145,12 +176,16 @@ impl Arguments {
             config: json!(config),
             metrics: metrics.clone(),
         };
-        let panels = [objective_panel(&epochs)];
-        job.finish(report, metrics, ("Sparse coding", &panels), |path| {
+        let drawing = ("Sparse coding", objective_panel(&epochs));
+        peers::leave(job, report, outcome.as_ref(), metrics, drawing, |path| {
             model.save(path)?;
             self.picture.as_ref().map_or(Ok(()), |picture| tiles::write(picture, &model.atoms, model.side))
         })?;
-        if job.quiet { Ok(()) } else { self.tell(&job.out, epochs.last()) }
+        if job.quiet {
+            return Ok(());
+        }
+        self.tell(&job.out, epochs.last())?;
+        peers::tell(&mut stdout().lock(), outcome.as_ref())
     }
 
     fn tell(&self, path: &Path, last: Option<&Progress>) -> Result<()> {
@@ -182,7 +217,14 @@ impl Observed for Progress {
     }
 
     fn figures(&self) -> String {
-        let Self { objective, test_objective, test_lost, test_nonzeros, .. } = self;
+        let Self { objective, test_objective, test_lost, test_nonzeros, .. } = *self;
+        by_peers::Quality { objective, test_objective, test_lost, test_nonzeros }.figures()
+    }
+}
+
+impl Figures for by_peers::Quality {
+    fn figures(&self) -> String {
+        let Self { objective, test_objective, test_lost, test_nonzeros } = self;
         let lost = 100.0 * test_lost;
         format!("objective {objective:.5}, held out {test_objective:.5}, {lost:.1} % lost, {test_nonzeros:.1} atoms")
     }

@@ -11,6 +11,12 @@ use crate::schema::Init;
 const TILE_ROWS: usize = 4;
 /// Pairs that are packed together: a strip of their columns stays in the first cache.
 const PACK_PAIRS: usize = 128;
+/// Numbers of as many rows as are gone through strip by strip, so that they stay in the second cache.
+const PANEL_NUMBERS: usize = 1 << 16;
+/// Dense pairs from which on packing them is worth it, and the same where rows are so short that one by one takes long.
+const MANY_PAIRS: usize = 16;
+const MANY_PAIRS_OF_SHORT_ROWS: usize = 4;
+const SHORT_ROW: usize = 64;
 
 /// A matrix of numbers, row by row.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,46 +119,87 @@ impl Matrix {
         }
     }
 
+    /// Subtracts dense pairs by the kernel that is faster for as many and for rows of this length.
     fn subtract_dense(&mut self, pairs: &[(&[f32], &[f32])]) {
-        // With few pairs nothing is gained by packing them.
-        if pairs.len() < TILE_ROWS {
-            let columns = self.columns();
-            for (j, row) in self.numbers.chunks_exact_mut(columns).enumerate() {
-                pairs.iter().for_each(|(u, v)| subtract_from_row(row, u[j], Factor::Dense(v)));
-            }
-            return;
-        }
         let columns = self.columns();
-        pairs.chunks(PACK_PAIRS).for_each(|pairs| subtract_packed(&mut self.numbers, columns, pairs));
+        let many = if columns < SHORT_ROW { MANY_PAIRS_OF_SHORT_ROWS } else { MANY_PAIRS };
+        if pairs.len() < many {
+            widely(&mut self.numbers, OneByOne { columns, pairs });
+        } else {
+            let panel = (PANEL_NUMBERS / columns).next_multiple_of(TILE_ROWS).max(TILE_ROWS);
+            for pairs in pairs.chunks(PACK_PAIRS) {
+                for (at, numbers) in self.numbers.chunks_mut(panel * columns).enumerate() {
+                    widely(numbers, Packed { columns, pairs, row: at * panel });
+                }
+            }
+        }
     }
 }
 
-/// Subtracts packed pairs with the widest vectors of this machine. Products are rounded before they are subtracted
-/// whatever the width, so the bits are the same.
-fn subtract_packed(numbers: &mut [f32], columns: usize, pairs: &[(&[f32], &[f32])]) {
+/// A way to subtract dense pairs from some rows.
+trait Kernel {
+    /// Does so, in vectors of so many numbers if it can choose.
+    fn subtract<const WIDTH: usize>(self, numbers: &mut [f32]);
+}
+
+/// Subtracts with the widest vectors of this machine. Products are rounded before they are subtracted whatever the width,
+/// so the bits are the same.
+fn widely(numbers: &mut [f32], kernel: impl Kernel) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx") {
         #[target_feature(enable = "avx")]
-        fn avx(numbers: &mut [f32], columns: usize, pairs: &[(&[f32], &[f32])]) {
-            subtract_in_tiles::<16>(numbers, columns, pairs);
+        fn avx(numbers: &mut [f32], kernel: impl Kernel) {
+            kernel.subtract::<16>(numbers);
         }
         #[expect(unsafe_code, reason = "the call needs a promise that the features are there")]
         // SAFETY: they were asked for just above.
-        return unsafe { avx(numbers, columns, pairs) };
+        return unsafe { avx(numbers, kernel) };
     }
-    subtract_in_tiles::<8>(numbers, columns, pairs);
+    kernel.subtract::<8>(numbers);
+}
+
+/// All rows, each changed by one pair after the other.
+struct OneByOne<'a> {
+    columns: usize,
+    pairs: &'a [(&'a [f32], &'a [f32])],
+}
+
+impl Kernel for OneByOne<'_> {
+    #[inline(always)]
+    fn subtract<const WIDTH: usize>(self, numbers: &mut [f32]) {
+        for (j, row) in numbers.chunks_exact_mut(self.columns).enumerate() {
+            for (u, v) in self.pairs {
+                let scale = u[j];
+                row.iter_mut().zip(*v).for_each(|(x, &number)| *x -= scale * number);
+            }
+        }
+    }
+}
+
+/// Some rows from `row` on, by the blocked kernel.
+struct Packed<'a> {
+    columns: usize,
+    pairs: &'a [(&'a [f32], &'a [f32])],
+    row: usize,
+}
+
+impl Kernel for Packed<'_> {
+    #[inline(always)]
+    fn subtract<const WIDTH: usize>(self, numbers: &mut [f32]) {
+        subtract_in_tiles::<WIDTH>(numbers, self.columns, self.pairs, self.row);
+    }
 }
 
 /// The blocked kernel: the factors are packed as they are needed, and a tile of the matrix of `WIDTH` columns stays in
 /// registers while all pairs are subtracted from it.
 #[inline(always)]
-fn subtract_in_tiles<const WIDTH: usize>(numbers: &mut [f32], columns: usize, pairs: &[(&[f32], &[f32])]) {
+fn subtract_in_tiles<const WIDTH: usize>(numbers: &mut [f32], columns: usize, pairs: &[(&[f32], &[f32])], row: usize) {
     let rows = numbers.len() / columns;
     let mut packed_u = vec![[0.0f32; TILE_ROWS]; rows.div_ceil(TILE_ROWS) * pairs.len()];
     for (tile, packed) in packed_u.chunks_exact_mut(pairs.len()).enumerate() {
         let first = tile * TILE_ROWS;
         let height = TILE_ROWS.min(rows - first);
-        packed.iter_mut().zip(pairs).for_each(|(to, (u, _))| to[..height].copy_from_slice(&u[first..][..height]));
+        packed.iter_mut().zip(pairs).for_each(|(to, (u, _))| to[..height].copy_from_slice(&u[row + first..][..height]));
     }
     let mut packed_v = vec![[0.0f32; WIDTH]; pairs.len()];
     for strip in (0..columns).step_by(WIDTH) {
@@ -259,6 +306,18 @@ mod tests {
             let mut apart = Matrix::new(shape, init);
             blocks.iter().for_each(|block| apart.subtract([block]));
             prop_assert_eq!(&apart, &expected);
+        }
+    }
+
+    #[test]
+    fn more_rows_than_are_gone_through_at_once_make_no_difference() {
+        let shape = Shape { rows: 2 * (PANEL_NUMBERS / 300) as u32 + 3, columns: 300 };
+        for pairs in [MANY_PAIRS as u64 - 1, MANY_PAIRS as u64] {
+            let block = block(shape, pairs, (false, false), 7);
+            let (mut expected, mut found) = (Matrix::new(shape, Init::Zero), Matrix::new(shape, Init::Zero));
+            plainly(&mut expected, &block);
+            found.subtract([&block]);
+            assert_eq!(found, expected);
         }
     }
 

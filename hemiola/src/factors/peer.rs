@@ -80,6 +80,15 @@ impl<'a> Peer<'a> {
         &self.matrix
     }
 
+    /// Puts numbers into the replica, row by row, in place of those that the schema begins with. It is for beginnings that
+    /// are computed from data; every peer is to begin with the same.
+    ///
+    /// # Panics
+    /// If there are not as many numbers as in the matrix.
+    pub fn begin_with(&mut self, numbers: &[f32]) {
+        self.matrix.numbers_mut().copy_from_slice(numbers);
+    }
+
     /// Sets the proximal operator, which is applied to the replica after pairs have been subtracted at the end of an
     /// iteration, and is told how many iterations the peer has finished then.
     pub fn prox(&mut self, prox: impl FnMut(&mut Matrix, Clock) + 'static) {

@@ -12,5 +12,6 @@ mod mining;
 pub mod model;
 pub mod neighbours;
 pub mod pairs;
+pub mod peers;
 mod principal;
 pub mod train;

@@ -77,10 +77,14 @@ pub enum TrainError {
     Same,
     #[error("the cost is no longer a number in epoch {epoch}: the steps are too large; try a rate below {rate}")]
     Diverged { epoch: u32, rate: f32 },
+    #[error("the epochs have more iterations than can be counted; use fewer, or larger batches")]
+    Iterations,
+    #[error(transparent)]
+    Job(#[from] hemiola::Error),
 }
 
 /// Held-out examples that an epoch is judged by, at most.
-const JUDGED: usize = 1000;
+pub(super) const JUDGED: usize = 1000;
 /// Examples or pairs of a chunk.
 const CHUNK: usize = 128;
 /// Numbers of a batch at most, where nobody says how large it is.
@@ -107,36 +111,24 @@ pub fn train(
     workers: u32,
     mut observe: impl FnMut(&Progress),
 ) -> Result<Trained, TrainError> {
-    let (dimension, features) = (config.dimension, examples.features());
-    if dimension > features {
-        return Err(TrainError::Dimension { dimension, features });
-    }
     let mut began = Instant::now();
-    let principal = principal::directions(examples, dimension, config.seed);
-    let mut learner = Learner { config, examples, pairs, workers, projection: principal.clone(), rate: 1.0 };
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(config.seed);
-    let mut order: Vec<u32> = (0..pairs.map_or(examples.len(), <[Pair]>::len) as u32).collect();
-    shuffle(&mut order, &mut random);
-    let batch = config.batch.map_or((NUMBERS_MAX / features.max(1)).clamp(CHUNK, 1000), |batch| batch as usize);
-    learner.scale(&order[..batch.min(order.len())])?;
+    let task = Task { config, examples, pairs, workers };
+    let (dimension, features) = (config.dimension, examples.features());
+    let Beginning { principal, mut projection, mut order, batch, rate, mut random } = task.begin()?;
     let (mut seconds, mut best, mut since_best) = (0.0, 0.0, 0);
     for epoch in 0..config.epochs {
         shuffle(&mut order, &mut random);
         let (mut cost, mut count) = (0.0, 0);
-        for batch in order.chunks(batch) {
-            let met = learner.step(batch, learner.rate * config.step.at_epoch(epoch));
+        for batch in order.chunks(batch as usize) {
+            let met = task.step(&mut projection, batch, rate * config.step.at_epoch(epoch));
             cost += met.0;
             count += met.1;
         }
-        // Distances beyond all numbers find no pairs, and so cost nothing.
-        let length: f32 = learner.projection.iter().map(|number| number * number).sum();
-        if !cost.is_finite() || !length.is_finite() {
-            return Err(TrainError::Diverged { epoch: epoch + 1, rate: config.step.at_epoch(epoch) });
-        }
+        task.check(cost, &projection, epoch)?;
         seconds += began.elapsed().as_secs_f64();
         let test_accuracy = test.map(|test| {
-            let known = project(&learner.projection, features, examples, examples.len());
-            let asked = project(&learner.projection, features, test, JUDGED);
+            let known = project(&projection, features, examples, examples.len());
+            let asked = project(&projection, features, test, JUDGED);
             let labels = &test.labels()[..asked.len() / dimension];
             Neighbours::new(&known, dimension, examples.labels()).accuracy(&asked, labels, config.neighbours, workers)
         });
@@ -150,29 +142,58 @@ pub fn train(
         }
         began = Instant::now();
     }
-    Ok(Trained { projection: learner.projection, principal })
+    Ok(Trained { projection, principal })
 }
 
-/// What changes while training.
-struct Learner<'a> {
-    config: &'a Config,
-    examples: &'a Examples,
-    pairs: Option<&'a [Pair]>,
-    workers: u32,
-    projection: Vec<f32>,
+/// What is to be learnt from, whoever has the projection.
+#[derive(Clone, Copy)]
+pub(super) struct Task<'a> {
+    pub(super) config: &'a Config,
+    pub(super) examples: &'a Examples,
+    pub(super) pairs: Option<&'a [Pair]>,
+    /// Threads that compute.
+    pub(super) workers: u32,
+}
+
+/// Where training begins.
+pub(super) struct Beginning {
+    pub(super) principal: Vec<f32>,
+    pub(super) projection: Vec<f32>,
+    /// The examples or pairs in random order, and how many are in a batch.
+    pub(super) order: Vec<u32>,
+    pub(super) batch: u32,
     /// The step size that is right for pairs of mean squared length.
-    rate: f32,
+    pub(super) rate: f32,
+    random: Xoshiro256PlusPlus,
 }
 
-impl Learner<'_> {
-    /// Scales the projection so that dissimilar pairs are about as far apart as they should be, and finds the step size.
-    fn scale(&mut self, batch: &[u32]) -> Result<(), TrainError> {
+impl Task<'_> {
+    /// Begins with the principal directions.
+    pub(super) fn begin(&self) -> Result<Beginning, TrainError> {
+        let Self { config, examples, pairs, .. } = *self;
+        let (dimension, features) = (config.dimension, examples.features());
+        if dimension > features {
+            return Err(TrainError::Dimension { dimension, features });
+        }
+        let principal = principal::directions(examples, dimension, config.seed);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(config.seed);
+        let mut order: Vec<u32> = (0..pairs.map_or(examples.len(), <[Pair]>::len) as u32).collect();
+        shuffle(&mut order, &mut random);
+        let most = (NUMBERS_MAX / features.max(1)).clamp(CHUNK, 1000) as u32;
+        let batch = config.batch.unwrap_or(most);
+        let mut projection = principal.clone();
+        let rate = self.scale(&mut projection, &order[..order.len().min(batch as usize)])?;
+        Ok(Beginning { principal, projection, order, batch, rate, random })
+    }
+
+    /// Scales a projection so that dissimilar pairs are about as far apart as they should be, and finds the step size.
+    fn scale(&self, projection: &mut [f32], batch: &[u32]) -> Result<f32, TrainError> {
         let (features, dimension) = (self.examples.features(), self.config.dimension);
         let (mut lengths, mut count) = (0.0, 0);
         let mut distances = Vec::new();
-        for (differences, similar) in self.batch(batch) {
+        for (differences, similar) in self.batch(projection, batch) {
             let mut projected = vec![0.0; similar.len() * dimension];
-            let rows = Matrix::rows_of(&self.projection, features).transposed();
+            let rows = Matrix::rows_of(projection, features).transposed();
             Matrix::rows_of(&differences, features).times(rows, 0.0, &mut projected);
             let square = |numbers: &[f32]| numbers.iter().map(|number| number * number).sum::<f32>();
             lengths += f64::from(square(&differences));
@@ -183,36 +204,49 @@ impl Learner<'_> {
         if lengths == 0.0 {
             return Err(TrainError::Same);
         }
-        self.rate = (count as f64 / lengths) as f32;
         let middle = distances.len() / 2;
         if middle < distances.len() {
             let (_, median, _) = distances.select_nth_unstable_by(middle, f32::total_cmp);
             let factor = if *median > 0.0 { 1.0 / median.sqrt() } else { 1.0 };
-            self.projection.iter_mut().for_each(|number| *number *= factor);
+            projection.iter_mut().for_each(|number| *number *= factor);
         }
-        Ok(())
+        Ok((count as f64 / lengths) as f32)
     }
 
-    /// Moves the projection by the mean gradient of a batch; what its pairs cost, and how many there were.
-    fn step(&mut self, batch: &[u32], rate: f32) -> (f64, u32) {
-        let (features, weight) = (self.examples.features(), self.config.weight);
-        let projection = &self.projection;
-        let found: Vec<Factors> = share_out(self.workers as usize, self.batch(batch), |(differences, similar)| {
-            factors(projection, features, differences, &similar, weight)
-        });
+    /// Moves a projection by the mean gradient of a batch; what its pairs cost, and how many there were.
+    fn step(&self, projection: &mut [f32], batch: &[u32], rate: f32) -> (f64, u32) {
+        let found = self.factors(projection, batch);
         let count = found.iter().map(|factors| factors.us.len() / self.config.dimension).sum::<usize>();
         let mut cost = 0.0;
         for mut factors in found {
             cost += factors.cost;
             if !factors.us.is_empty() {
-                factors.apply(&mut self.projection, features, rate / count as f32);
+                factors.apply(projection, self.examples.features(), rate / count as f32);
             }
         }
         (cost, count as u32)
     }
 
+    /// The factors of a batch, chunk by chunk.
+    pub(super) fn factors(&self, projection: &[f32], batch: &[u32]) -> Vec<Factors> {
+        let (features, weight) = (self.examples.features(), self.config.weight);
+        share_out(self.workers as usize, self.batch(projection, batch), |(differences, similar)| {
+            factors(projection, features, differences, &similar, weight)
+        })
+    }
+
+    /// Checks that numbers are still numbers after an epoch.
+    pub(super) fn check(&self, cost: f64, projection: &[f32], epoch: u32) -> Result<(), TrainError> {
+        // Distances beyond all numbers find no pairs, and so cost nothing.
+        let length: f32 = projection.iter().map(|number| number * number).sum();
+        if !cost.is_finite() || !length.is_finite() {
+            return Err(TrainError::Diverged { epoch: epoch + 1, rate: self.config.step.at_epoch(epoch) });
+        }
+        Ok(())
+    }
+
     /// The differences of the pairs of a batch and which are similar, chunk by chunk.
-    fn batch(&self, batch: &[u32]) -> Vec<(Vec<f32>, Vec<bool>)> {
+    fn batch(&self, projection: &[f32], batch: &[u32]) -> Vec<(Vec<f32>, Vec<bool>)> {
         let examples = self.examples;
         if let Some(pairs) = self.pairs {
             let chunks = batch.chunks(CHUNK).collect();
@@ -222,7 +256,7 @@ impl Learner<'_> {
             });
         }
         let dimension = self.config.dimension;
-        let columns = by_feature(&self.projection, examples.features());
+        let columns = by_feature(projection, examples.features());
         let mut projected = Vec::with_capacity(batch.len() * dimension);
         batch.iter().for_each(|&row| project_one(&columns, dimension, examples, row as usize, &mut projected));
         let labels: Vec<u32> = batch.iter().map(|&row| examples.labels()[row as usize]).collect();
@@ -300,12 +334,12 @@ fn project_one(columns: &[f32], dimension: usize, examples: &Examples, row: usiz
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::Names;
 
     /// Two classes that differ in a feature of little variance, beside two of much that say nothing.
-    fn examples(count: usize, seed: u64) -> Examples {
+    pub(in super::super) fn examples(count: usize, seed: u64) -> Examples {
         let mut names = Names::default();
         for name in ["a", "b"] {
             names.intern(name).expect("few");

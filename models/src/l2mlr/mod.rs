@@ -12,6 +12,7 @@
 //! outer product of a **pair**: `u = (p_i before − p_i after) / (λn)`, and the example.
 
 pub mod kernel;
+pub mod peers;
 #[cfg(test)]
 mod reference;
 pub mod solver;

@@ -80,24 +80,24 @@ pub struct Fit {
     pub converged: bool,
 }
 
-/// Examples as the kernels take them, in random order.
-struct Arranged {
+/// Examples as the kernels take them.
+pub(super) struct Arranged {
     labels: Vec<u32>,
     ends: Vec<usize>,
     columns: Vec<u32>,
     values: Vec<f32>,
     squares: Vec<f32>,
-    classes: usize,
+    pub(super) classes: usize,
     /// Rows of weights.
     rows: usize,
 }
 
 impl Arranged {
-    fn new(examples: &Examples, bias: bool, random: &mut Xoshiro256PlusPlus) -> Self {
-        let mut order: Vec<u32> = (0..examples.len() as u32).collect();
-        shuffle(&mut order, random);
+    /// Those of `order`, in it.
+    pub(super) fn new(examples: &Examples, order: &[u32], bias: bool) -> Self {
         let features = examples.features();
-        let (entries, extra) = (examples.entries(), if bias { examples.len() } else { 0 });
+        let entries = order.iter().map(|&row| examples.example(row as usize).columns.len()).sum::<usize>();
+        let extra = if bias { order.len() } else { 0 };
         let mut arranged = Self {
             labels: Vec::with_capacity(order.len()),
             ends: Vec::with_capacity(order.len()),
@@ -107,7 +107,7 @@ impl Arranged {
             classes: examples.classes.len(),
             rows: features + 1,
         };
-        for &row in &order {
+        for &row in order {
             let example = examples.example(row as usize);
             arranged.columns.extend_from_slice(example.columns);
             arranged.values.extend_from_slice(example.values);
@@ -123,13 +123,18 @@ impl Arranged {
         arranged
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.labels.len()
     }
 
-    fn problem(&self, lambda: f64) -> Problem<'_> {
+    /// Their values in all, the bias among them.
+    pub(super) fn entries(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// What is to be solved, where a dual variable is multiplied by `scale` in the weights.
+    pub(super) fn problem(&self, scale: f32) -> Problem<'_> {
         let Self { labels, ends, columns, values, squares, classes, .. } = self;
-        let scale = (1.0 / (lambda * self.len() as f64)) as f32;
         Problem { examples: Block { labels, ends, columns, values }, squares, classes: *classes, scale }
     }
 }
@@ -166,7 +171,9 @@ pub fn fit(examples: &Examples, config: &Config, workers: u32, mut observe: impl
     assert!(!examples.is_empty(), "there are examples");
     let began = Instant::now();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(config.seed);
-    let data = Arranged::new(examples, config.bias, &mut random);
+    let mut order: Vec<u32> = (0..examples.len() as u32).collect();
+    shuffle(&mut order, &mut random);
+    let data = Arranged::new(examples, &order, config.bias);
     let lambda = config.lambda.unwrap_or(1.0 / data.len() as f64);
     let mut solver = Solver::new(&data, lambda, workers as usize, &mut random);
     let mut whole = solver.evaluate();
@@ -200,6 +207,14 @@ pub fn fit(examples: &Examples, config: &Config, workers: u32, mut observe: impl
     }
 }
 
+/// The logarithms of dual variables that are their examples' labels.
+pub(super) fn labels_as_duals(data: &Arranged) -> Vec<f32> {
+    let width = width(data.classes);
+    let mut duals = vec![NEVER; data.len() * width];
+    duals.chunks_exact_mut(width).zip(&data.labels).for_each(|(dual, &label)| dual[label as usize] = 0.0);
+    duals
+}
+
 /// What all examples say of the weights.
 #[derive(Clone, Copy)]
 struct Whole {
@@ -222,7 +237,7 @@ struct Solver<'a> {
 impl<'a> Solver<'a> {
     /// Begins with every example's label as its dual variable, which makes all weights zero.
     fn new(data: &'a Arranged, lambda: f64, workers: usize, random: &mut Xoshiro256PlusPlus) -> Self {
-        let (count, width) = (data.len(), width(data.classes));
+        let count = data.len();
         let worth_it = data.columns.len() / (ENTRIES_PER_ROW * data.rows * ROUNDS.start);
         let workers = workers.min(worth_it).clamp(1, count);
         let share = |worker: usize| {
@@ -238,12 +253,9 @@ impl<'a> Solver<'a> {
             }
         };
         let shares: Vec<Share> = (0..workers).map(share).collect();
-        let mut duals = vec![NEVER; count * width];
-        for (dual, &label) in duals.chunks_exact_mut(width).zip(&data.labels) {
-            dual[label as usize] = 0.0;
-        }
-        let weights = vec![0.0; data.rows * width];
-        Self { data, problem: data.problem(lambda), lambda, weights, duals, shares }
+        let weights = vec![0.0; data.rows * width(data.classes)];
+        let problem = data.problem((1.0 / (lambda * count as f64)) as f32);
+        Self { data, problem, lambda, weights, duals: labels_as_duals(data), shares }
     }
 
     /// One pass over the examples that do not rest: about what the gap is, and the part of the examples passed.
@@ -359,13 +371,13 @@ fn best_step(weights: &[f32], shares: &[Share], entropy: f64) -> f32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::reference::{self, Plain};
     use super::*;
     use crate::Names;
 
     /// Examples whose class is mostly that of their strongest feature, as the readers give them and as formulas take them.
-    fn examples(count: usize, features: usize, classes: usize) -> (Examples, Vec<Plain>) {
+    pub(in super::super) fn examples(count: usize, features: usize, classes: usize) -> (Examples, Vec<Plain>) {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
         let mut draw = || random.next_u32() as f32 / u32::MAX as f32;
         let mut names = Names::default();
@@ -384,7 +396,7 @@ mod tests {
         (examples, plain)
     }
 
-    fn rows(fit: &Fit, classes: usize) -> Vec<Vec<f64>> {
+    pub(in super::super) fn rows(fit: &Fit, classes: usize) -> Vec<Vec<f64>> {
         fit.weights.chunks(classes).map(|row| row.iter().map(|&weight| f64::from(weight)).collect()).collect()
     }
 

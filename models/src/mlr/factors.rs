@@ -12,10 +12,11 @@ use super::kernel;
 use super::row_width;
 use super::train::{self, Arranged, Epoch, Part, Quality, TrainError, Trained};
 use crate::StepSize;
-use crate::epoch::{Course, own};
+use crate::epoch::Course;
 use crate::examples::Examples;
-use hemiola::factors::{self, Matrix, MatrixSchema, Peer};
-use hemiola::{Clock, Consistency, Deployment, Error, Observation, Precision};
+use crate::peers::{self, Exchange, Learner};
+use hemiola::factors::{Matrix, Peer};
+use hemiola::{Clock, Consistency, Deployment, Error, Precision};
 use serde::{Deserialize, Serialize};
 
 /// Products of two numbers that take as long as turning the score of a class into a probability.
@@ -54,8 +55,7 @@ impl Config {
     #[must_use]
     pub fn on_tables(&self, examples: usize, workers: u32) -> train::Config {
         let Self { l2, batch, step, epochs, staleness, patience, seed, .. } = *self;
-        let of_all = u64::from(batch.max(1)) * u64::from(workers.max(1));
-        let clocks_per_epoch = (examples as u64).div_ceil(of_all).clamp(1, u64::from(u32::MAX)) as u32;
+        let clocks_per_epoch = peers::iterations(examples, batch, workers);
         let consistency = if staleness == 0 { Consistency::Bsp } else { Consistency::Ssp { staleness } };
         let precision = Precision::F32;
         train::Config { l2, batch, step, epochs, consistency, precision, clocks_per_epoch, patience, seed }
@@ -82,7 +82,7 @@ pub fn train(
     deployment: &Deployment,
     examples: &Examples,
     test: Option<&Examples>,
-    mut observe: impl FnMut(&Epoch) + Send,
+    observe: impl FnMut(&Epoch) + Send,
 ) -> Result<Trained, TrainError> {
     if config.step.damping() > 0.0 {
         return Err(TrainError::Adaptive);
@@ -96,23 +96,15 @@ pub fn train(
     if config.patience.is_some() && data.test_count == 0 {
         return Err(TrainError::NothingHeldOut);
     }
-    let schema = MatrixSchema {
-        staleness: config.staleness,
-        fanout: config.fanout,
-        ..MatrixSchema::new(data.features as u32 + 1, row_width(data.classes) as u32)
-    };
-    let senders = config.fanout.map_or(peers, |fanout| peers.min(fanout.saturating_add(1)));
-    let mut epochs = Vec::new();
-    let program = |peer: &mut Peer<'_>| PeerProgram::new(&tables, &data, peer, senders).run(peer);
-    let mut observer = |observation: &Observation| {
-        let epoch = Epoch::from_report(observation, data.workers, |sums| Quality::from_sums(sums, &data));
-        observe(&epoch);
-        epochs.push(epoch);
-    };
-    let mut outcome = factors::run_observed(deployment, &schema, &program, &mut observer)?;
-    let bytes = std::mem::take(&mut outcome.results[0]);
-    let weights = bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
-    Ok(Trained { classes: data.classes, weights, epochs, outcome })
+    let exchange = Exchange { staleness: config.staleness, fanout: config.fanout };
+    let schema = exchange.matrix(data.features + 1, row_width(data.classes));
+    let senders = exchange.senders(peers);
+    let learner = |peer: &mut Peer<'_>| PeerLearner::new(&tables, &data, peer, senders);
+    let judge = |sums: &[f64]| Quality::from_sums(sums, &data);
+    let trained = peers::train(deployment, &schema, tables.epochs, learner, judge, observe)?;
+    let rows = trained.matrix.chunks_exact(row_width(data.classes));
+    let weights = rows.flat_map(|row| &row[..data.classes]).copied().collect();
+    Ok(Trained { classes: data.classes, weights, epochs: trained.epochs, outcome: trained.outcome })
 }
 
 /// After how many iterations weights shrink that change so many rows each.
@@ -169,65 +161,49 @@ impl Shrinking {
 }
 
 /// What one peer of the job does.
-struct PeerProgram<'a> {
+struct PeerLearner<'a> {
     config: &'a train::Config,
     data: &'a Arranged,
-    peer: usize,
     parts: Vec<Part>,
     test: Option<Part>,
-    shrinking: Option<Shrinking>,
     /// The work of shrinking in an iteration, on average.
     shrinking_products: u64,
     scales: Vec<f32>,
     errors: Vec<f32>,
-    course: Course,
+    /// The sum of the losses met in a pass.
+    loss: f64,
 }
 
-impl<'a> PeerProgram<'a> {
-    fn new(config: &'a train::Config, data: &'a Arranged, peer: &Peer<'_>, senders: u32) -> Self {
-        let (clocks, peer) = (config.clocks_per_epoch as usize, peer.id().index());
+impl<'a> PeerLearner<'a> {
+    fn new(config: &'a train::Config, data: &'a Arranged, peer: &mut Peer<'_>, senders: u32) -> Self {
         let shrinking = (config.l2 > 0.0).then(|| Shrinking::new(config, data, senders));
         let all = (data.features * row_width(data.classes)) as u64;
+        let shrinking_products = shrinking.as_ref().map_or(0, |shrinking| all / u64::from(shrinking.every));
+        if let Some(mut shrinking) = shrinking {
+            peer.prox(move |matrix, clock| shrinking.apply(matrix, clock));
+        }
+        let (clocks, peer) = (config.clocks_per_epoch as usize, peer.id().index());
         Self {
             config,
             data,
-            peer,
             parts: data.train[peer * clocks..][..clocks].iter().map(Part::of_all_rows).collect(),
             test: data.test.get(peer).map(Part::of_all_rows),
-            shrinking_products: shrinking.as_ref().map_or(0, |shrinking| all / u64::from(shrinking.every)),
-            shrinking,
+            shrinking_products,
             scales: data.scales(),
             errors: Vec::new(),
-            course: Course::default(),
+            loss: 0.0,
         }
     }
+}
 
-    fn run(mut self, peer: &mut Peer<'_>) -> Result<Vec<u8>, Error> {
-        if let Some(mut shrinking) = self.shrinking.take() {
-            peer.prox(move |matrix, clock| shrinking.apply(matrix, clock));
-        }
-        for epoch in 0..self.config.epochs {
-            let began = peer.seconds();
-            let loss = self.epoch(peer, epoch)?;
-            self.course.train_seconds += peer.seconds() - began;
-            if !self.report(peer, epoch, loss)? {
-                break;
-            }
-        }
-        peer.catch_up()?;
-        let weights = |row: &[f32]| bytemuck::cast_slice(&row[..self.data.classes]).to_vec();
-        let rows = peer.matrix().numbers().chunks_exact(row_width(self.data.classes));
-        Ok(if self.peer == 0 { rows.flat_map(weights).collect() } else { Vec::new() })
-    }
-
-    /// One pass over the peer's examples; the sum of the losses met.
-    fn epoch(&mut self, peer: &mut Peer<'_>, epoch: u32) -> Result<f64, Error> {
+impl Learner for PeerLearner<'_> {
+    fn pass(&mut self, peer: &mut Peer<'_>, epoch: u32) -> Result<(), Error> {
         let rate = self.config.step.at_epoch(epoch);
         let width = row_width(self.data.classes);
-        let mut loss = 0.0;
+        self.loss = 0.0;
         for part in &self.parts {
             let block = part.block();
-            loss += kernel::errors(peer.matrix().numbers(), block, self.data.classes, &mut self.errors).loss;
+            self.loss += kernel::errors(peer.matrix().numbers(), block, self.data.classes, &mut self.errors).loss;
             let share = 1.0 / block.labels.len() as f32;
             let mut u = Vec::new();
             for (example, errors) in self.errors.chunks_exact(width).enumerate() {
@@ -240,31 +216,27 @@ impl<'a> PeerProgram<'a> {
             let applied = peer.commit()?;
             peer.work(applied.products + self.shrinking_products)?;
         }
-        if !loss.is_finite() {
+        if !self.loss.is_finite() {
             return Err(Error::program(TrainError::Diverged { epoch: epoch + 1, rate }));
         }
-        Ok(loss)
+        Ok(())
     }
 
-    /// Adds the peer's part to the epoch's report; with early stopping, says whether to go on after it.
-    fn report(&mut self, peer: &mut Peer<'_>, epoch: u32, loss: f64) -> Result<bool, Error> {
+    fn sums(&mut self, peer: &Peer<'_>) -> Vec<f64> {
         let matrix = peer.matrix().numbers();
         let evaluate = |part: &Part| kernel::evaluate(matrix, part.block(), self.data.classes);
         let tested = self.test.as_ref().map(evaluate).unwrap_or_default();
-        let sums = [loss, self.penalty(peer.matrix()), tested.loss, tested.correct as f64];
-        let clock = (epoch + 1) * self.config.clocks_per_epoch;
-        let report = peer.report(&self.course.numbers(&peer.split(), epoch + 1, clock, &sums));
-        let Some(patience) = self.config.patience else { return Ok(true) };
-        let quality = Quality::from_sums(own(&peer.totals(report)?), self.data);
-        Ok(self.course.has_patience(patience, quality.test_loss.unwrap_or(f64::NAN)))
+        let penalty = 0.5 * f64::from(self.config.l2) * peers::share_of_squares(peer, self.data.features);
+        vec![self.loss, penalty, tested.loss, tested.correct as f64]
     }
 
-    /// The peer's part of what regularisation adds to the objective: that of its share of the features.
-    fn penalty(&self, matrix: &Matrix) -> f64 {
-        let Arranged { features, workers, classes, .. } = *self.data;
-        let share = features * self.peer / workers..features * (self.peer + 1) / workers;
-        let squares =
-            |row: usize| matrix.row(row)[..classes].iter().map(|&weight| f64::from(weight).powi(2)).sum::<f64>();
-        0.5 * f64::from(self.config.l2) * share.map(squares).sum::<f64>()
+    fn goes_on(
+        &mut self,
+        course: &mut Course,
+        totals: impl FnOnce() -> Result<Vec<f64>, Error>,
+    ) -> Result<bool, Error> {
+        let Some(patience) = self.config.patience else { return Ok(true) };
+        let quality = Quality::from_sums(&totals()?, self.data);
+        Ok(course.has_patience(patience, quality.test_loss.unwrap_or(f64::NAN)))
     }
 }

@@ -1,5 +1,5 @@
 //! The figures of the paper on sufficient factor broadcasting: softmax regression on simulated nodes, by factors and on
-//! tables.
+//! tables, and how all four of its applications scale.
 //!
 //! The paper has documents of 325,000 classes in 20,000 features, minibatches of 100, and matrices of 26 GB. Here
 //! features and minibatches are a tenth, so that a minibatch has as many of the features, and classes are a 325th, so
@@ -64,6 +64,8 @@ struct Bench {
     classes: u32,
     nodes: u32,
     cores: f64,
+    /// How often a node stands still, and for how long.
+    pauses: sim::Hazard,
 }
 
 /// What keeps the nodes together.
@@ -77,7 +79,7 @@ impl Bench {
     fn new(scale: &Scale, classes: u32) -> Result<Self, ReproduceError> {
         let all = documents(scale.documents * 8, classes, scale.seed);
         let (train, test) = all.split(HoldOut::Every(6)).map_err(|_| tables::TrainError::NoExamples)?;
-        Ok(Self { train, test, classes, nodes: NODES.min(scale.nodes), cores: CORES })
+        Ok(Self { train, test, classes, nodes: NODES.min(scale.nodes), cores: CORES, pauses: sim::Hazard::default() })
     }
 
     /// As many classes as the largest model has.
@@ -94,6 +96,7 @@ impl Bench {
         cluster.network.bandwidth_in = BANDWIDTH;
         cluster.network.bandwidth_out = BANDWIDTH;
         cluster.network.latency = LATENCY;
+        cluster.faults.pauses = self.pauses;
         let product = CORE_SECONDS / self.cores;
         cluster.seconds_per_unit = match exchange {
             Exchange::Factors => product,
@@ -141,7 +144,16 @@ struct Run {
 impl Run {
     /// Seconds and held-out losses, from the beginning.
     fn course(&self) -> Vec<(f64, f64)> {
-        let point = |epoch: &tables::Epoch| (epoch.seconds, epoch.quality.test_loss.unwrap_or(f64::NAN));
+        self.by(|epoch| epoch.quality.test_loss.unwrap_or(f64::NAN))
+    }
+
+    /// Seconds and objectives as nodes met them on their own documents during a pass, from the beginning.
+    fn objectives(&self) -> Vec<(f64, f64)> {
+        self.by(|epoch| epoch.quality.objective)
+    }
+
+    fn by(&self, value: fn(&tables::Epoch) -> f64) -> Vec<(f64, f64)> {
+        let point = |epoch: &tables::Epoch| (epoch.seconds, value(epoch));
         [(0.0, self.begin)].into_iter().chain(self.trained.epochs.iter().map(point)).collect()
     }
 
@@ -153,9 +165,17 @@ impl Run {
         self.course().last().map_or(f64::NAN, |point| point.1)
     }
 
+    fn objective(&self) -> f64 {
+        self.objectives().last().map_or(f64::NAN, |point| point.1)
+    }
+
     /// When a held-out loss was reached, between two passes as if all were on a line.
     fn reaches(&self, loss: f64) -> Option<f64> {
-        let course = self.course();
+        Self::reaches_on(&self.course(), loss)
+    }
+
+    /// The same on a course.
+    fn reaches_on(course: &[(f64, f64)], loss: f64) -> Option<f64> {
         let at = course.iter().position(|point| point.1 <= loss)?;
         let (end, start) = (course[at], course[at.checked_sub(1)?]);
         Some(start.0 + (start.1 - loss) / (start.1 - end.1) * (end.0 - start.0))

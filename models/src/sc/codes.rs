@@ -32,24 +32,24 @@ impl<'a> Coder<'a> {
         Self { atoms, size, products, sparsity }
     }
 
-    /// The codes of patches, one after the other.
+    /// The codes of patches, one after the other, and how many coordinates were moved on the way.
     #[must_use]
-    pub fn codes(&self, patches: &[f32]) -> Vec<f32> {
+    pub fn codes(&self, patches: &[f32]) -> (Vec<f32>, u64) {
         let count = self.atoms.len() / self.size;
         let mut pulls = vec![0.0; patches.len() / self.size * count];
         let atoms = Matrix::rows_of(self.atoms, self.size).transposed();
         Matrix::rows_of(patches, self.size).times(atoms, 0.0, &mut pulls);
         let mut codes = vec![0.0; pulls.len()];
-        let mut active = Vec::new();
+        let (mut active, mut moves) = (Vec::new(), 0);
         for (pull, code) in pulls.chunks_exact_mut(count).zip(codes.chunks_exact_mut(count)) {
-            self.descend(pull, code, &mut active);
+            moves += self.descend(pull, code, &mut active);
         }
-        codes
+        (codes, moves)
     }
 
     /// Finds a code from zero; `pull` is what the atoms have in common with what is left of the patch.
-    fn descend(&self, pull: &mut [f32], code: &mut [f32], active: &mut Vec<usize>) {
-        let count = code.len();
+    fn descend(&self, pull: &mut [f32], code: &mut [f32], active: &mut Vec<usize>) -> u64 {
+        let (count, mut moves) = (code.len(), 0);
         for _ in 0..SWEEPS_MAX {
             let mut moved = 0.0f32;
             active.clear();
@@ -60,16 +60,19 @@ impl<'a> Coder<'a> {
                     active.push(at);
                 }
             }
+            moves += active.len();
             if moved < FOUND {
-                return;
+                break;
             }
             for _ in 0..SWEEPS_MAX {
+                moves += active.len();
                 let among = active.iter().map(|&at| self.move_one(at, pull, code)).fold(0.0f32, f32::max);
                 if among < FOUND {
                     break;
                 }
             }
         }
+        moves as u64
     }
 
     /// Moves one coordinate to where the objective is least, and says by how much.
@@ -104,7 +107,7 @@ mod tests {
             (0..count).map(|_| random.next_u32() as f32 / u32::MAX as f32 - 0.5).collect()
         };
         let (atoms, patches) = (draw(size * count), draw(size * 40));
-        let codes = Coder::new(&atoms, size, sparsity).codes(&patches);
+        let (codes, moves) = Coder::new(&atoms, size, sparsity).codes(&patches);
         let mut zeros = 0;
         for (patch, code) in patches.chunks(size).zip(codes.chunks(count)) {
             let put_together = |d: usize| atoms.chunks(size).zip(code).map(|(atom, a)| atom[d] * a).sum::<f32>();
@@ -119,6 +122,6 @@ mod tests {
                 }
             }
         }
-        assert!(zeros > 200, "{zeros}");
+        assert!(zeros > 200 && moves >= 400 - zeros, "{zeros}, {moves}");
     }
 }

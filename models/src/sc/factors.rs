@@ -14,6 +14,8 @@ pub struct Sums {
     pub nonzeros: u64,
     /// `‖x‖²`.
     pub energy: f64,
+    /// Coordinates of codes that were moved on the way to them.
+    pub moves: u64,
 }
 
 impl Sums {
@@ -29,6 +31,7 @@ impl Sums {
         self.active += other.active;
         self.nonzeros += other.nonzeros;
         self.energy += other.energy;
+        self.moves += other.moves;
     }
 }
 
@@ -49,7 +52,7 @@ pub struct Factors {
 /// If the shapes do not fit.
 #[must_use]
 pub fn factors(coder: &Coder<'_>, atoms: &[f32], size: usize, patches: &[f32]) -> Factors {
-    let vs = coder.codes(patches);
+    let (vs, moves) = coder.codes(patches);
     let mut us: Vec<f32> = patches.iter().map(|number| -number).collect();
     Matrix::rows_of(&vs, atoms.len() / size).times(Matrix::rows_of(atoms, size), 1.0, &mut us);
     let squares = |numbers: &[f32]| numbers.iter().map(|number| f64::from(number * number)).sum();
@@ -58,6 +61,7 @@ pub fn factors(coder: &Coder<'_>, atoms: &[f32], size: usize, patches: &[f32]) -
         active: vs.iter().map(|number| f64::from(number.abs())).sum(),
         nonzeros: vs.iter().filter(|number| **number != 0.0).count() as u64,
         energy: squares(patches),
+        moves,
     };
     Factors { us, vs, sums }
 }

@@ -7,4 +7,5 @@
 pub mod codes;
 pub mod factors;
 pub mod model;
+pub mod peers;
 pub mod train;

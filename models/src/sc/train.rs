@@ -73,6 +73,10 @@ pub enum TrainError {
     TooFew { patches: usize },
     #[error("the objective is no longer a number in epoch {epoch}: the steps are too large; try a rate below {rate}")]
     Diverged { epoch: u32, rate: f32 },
+    #[error("the epochs have more iterations than can be counted; use fewer, or larger batches")]
+    Iterations,
+    #[error(transparent)]
+    Job(#[from] hemiola::Error),
 }
 
 /// One patch in so many is held out.
@@ -92,34 +96,32 @@ pub fn train(
     workers: u32,
     mut observe: impl FnMut(&Progress, &[f32]),
 ) -> Result<Vec<f32>, TrainError> {
-    let (count, size) = (patches.len(), patches.side * patches.side);
-    if count < HELD_OUT {
-        return Err(TrainError::TooFew { patches: count });
-    }
-    let (shown, held_out) = patches.numbers.split_at((count - count / HELD_OUT) * size);
     let mut began = Instant::now();
+    let (task, held_out) = Task::new(config, patches, workers)?;
+    let size = task.size;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(config.seed);
-    let mut learner = Learner::new(config, shown, size, workers, &mut random);
-    let mut order: Vec<u32> = (0..(shown.len() / size) as u32).collect();
+    let mut atoms = task.begin(&mut random);
+    let mut memory = Memory::new(config.atoms);
+    let mut order: Vec<u32> = (0..task.count()).collect();
     let (mut seconds, mut best, mut since_best) = (0.0, f64::INFINITY, 0);
     for epoch in 0..config.epochs {
         shuffle(&mut order, &mut random);
-        learner.used.fill(false);
+        memory.used.fill(false);
         let rate = config.step.at_epoch(epoch);
         let mut sums = Sums::default();
-        order.chunks(config.batch as usize).for_each(|batch| sums.add(learner.step(batch, rate)));
+        order.chunks(config.batch as usize).for_each(|batch| sums.add(task.step(&mut atoms, &mut memory, batch, rate)));
         let objective = sums.objective(config.sparsity) / order.len() as f64;
         if !objective.is_finite() {
             return Err(TrainError::Diverged { epoch: epoch + 1, rate });
         }
-        learner.begin_unused_anew(&mut random);
+        task.begin_unused_anew(&mut atoms, &memory.used, &mut random);
         seconds += began.elapsed().as_secs_f64();
         let held_out_count = (held_out.len() / size) as f64;
-        let tested = judge(&learner.atoms, config.sparsity, size, held_out, workers);
+        let tested = judge(&atoms, config.sparsity, size, held_out, workers);
         let test_objective = tested.objective(config.sparsity) / held_out_count;
         let (test_lost, test_nonzeros) = (tested.lost / tested.energy, tested.nonzeros as f64 / held_out_count);
         let progress = Progress { epoch: epoch + 1, seconds, objective, test_objective, test_lost, test_nonzeros };
-        observe(&progress, &learner.atoms);
+        observe(&progress, &atoms);
         since_best = if test_objective < best { 0 } else { since_best + 1 };
         best = best.min(test_objective);
         if config.patience.is_some_and(|patience| since_best >= patience) {
@@ -127,11 +129,11 @@ pub fn train(
         }
         began = Instant::now();
     }
-    Ok(learner.atoms)
+    Ok(atoms)
 }
 
 /// What atoms make of patches, summed over them.
-fn judge(atoms: &[f32], sparsity: f32, size: usize, patches: &[f32], workers: u32) -> Sums {
+pub(super) fn judge(atoms: &[f32], sparsity: f32, size: usize, patches: &[f32], workers: u32) -> Sums {
     let coder = Coder::new(atoms, size, sparsity);
     let chunks = patches.chunks(CHUNK * size).collect();
     let found = share_out(workers as usize, chunks, |chunk| factors(&coder, atoms, size, chunk).sums);
@@ -140,92 +142,137 @@ fn judge(atoms: &[f32], sparsity: f32, size: usize, patches: &[f32], workers: u3
     sums
 }
 
-/// What changes while training.
-struct Learner<'a> {
-    config: &'a Config,
+/// What is to be learnt from, whoever has the atoms.
+#[derive(Clone, Copy)]
+pub(super) struct Task<'a> {
+    pub(super) config: &'a Config,
     patches: &'a [f32],
-    size: usize,
-    workers: u32,
-    atoms: Vec<f32>,
-    /// The mean square of each atom's codes, and whether a patch of this epoch has used it.
-    squares: Vec<f32>,
-    used: Vec<bool>,
+    /// Pixels of a patch.
+    pub(super) size: usize,
+    /// Threads that compute.
+    pub(super) workers: u32,
 }
 
-impl<'a> Learner<'a> {
+impl<'a> Task<'a> {
+    /// What there is, and the patches that are held out.
+    pub(super) fn new(config: &'a Config, patches: &'a Patches, workers: u32) -> Result<(Self, &'a [f32]), TrainError> {
+        let (count, size) = (patches.len(), patches.side * patches.side);
+        if count < HELD_OUT {
+            return Err(TrainError::TooFew { patches: count });
+        }
+        let (shown, held_out) = patches.numbers.split_at((count - count / HELD_OUT) * size);
+        Ok((Self { config, patches: shown, size, workers }, held_out))
+    }
+
+    fn count(&self) -> u32 {
+        (self.patches.len() / self.size) as u32
+    }
+
+    /// The patches in random order.
+    pub(super) fn order(&self, random: &mut Xoshiro256PlusPlus) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.count()).collect();
+        shuffle(&mut order, random);
+        order
+    }
+
     /// Begins with patches as atoms.
-    fn new(config: &'a Config, patches: &'a [f32], size: usize, workers: u32, random: &mut Xoshiro256PlusPlus) -> Self {
-        let (atoms, squares) = (vec![0.0; config.atoms * size], vec![0.0; config.atoms]);
-        let mut learner = Self { config, patches, size, workers, atoms, squares, used: vec![false; config.atoms] };
-        learner.begin_unused_anew(random);
-        learner
+    pub(super) fn begin(&self, random: &mut Xoshiro256PlusPlus) -> Vec<f32> {
+        let mut atoms = vec![0.0; self.config.atoms * self.size];
+        self.begin_unused_anew(&mut atoms, &vec![false; self.config.atoms], random);
+        atoms
     }
 
     /// Puts a patch into the place of every atom that was not used.
-    fn begin_unused_anew(&mut self, random: &mut Xoshiro256PlusPlus) {
-        let count = (self.patches.len() / self.size) as u64;
-        for (atom, used) in self.atoms.chunks_exact_mut(self.size).zip(&self.used) {
-            if *used {
-                continue;
-            }
-            let mut square = 0.0;
-            // Some patches are of a single colour; after a few of them the atom stays what it was.
-            for _ in 0..100 {
-                let at = (random.next_u64() % count) as usize * self.size;
-                let patch = &self.patches[at..at + self.size];
-                square = patch.iter().map(|number| number * number).sum::<f32>();
-                if square > 1e-4 {
-                    atom.copy_from_slice(patch);
-                    break;
-                }
-            }
-            if square > 1e-4 {
-                atom.iter_mut().for_each(|number| *number /= square.sqrt());
+    fn begin_unused_anew(&self, atoms: &mut [f32], used: &[bool], random: &mut Xoshiro256PlusPlus) {
+        for (atom, used) in atoms.chunks_exact_mut(self.size).zip(used) {
+            if !used && let Some(fresh) = self.fresh(random) {
+                atom.copy_from_slice(&fresh);
             }
         }
     }
 
-    /// A step on a batch.
-    fn step(&mut self, batch: &[u32], rate: f32) -> Sums {
-        let (size, atoms) = (self.size, &self.atoms);
+    /// A patch as an atom. Some patches are of a single colour; after a few of them there is none.
+    pub(super) fn fresh(&self, random: &mut Xoshiro256PlusPlus) -> Option<Vec<f32>> {
+        (0..100).find_map(|_| {
+            let at = (random.next_u64() % u64::from(self.count())) as usize * self.size;
+            let patch = &self.patches[at..at + self.size];
+            let square = patch.iter().map(|number| number * number).sum::<f32>();
+            (square > 1e-4).then(|| patch.iter().map(|number| number / square.sqrt()).collect())
+        })
+    }
+
+    /// The factors of a batch, chunk by chunk.
+    pub(super) fn factors(&self, atoms: &[f32], batch: &[u32]) -> Vec<Factors> {
+        let size = self.size;
         let coder = Coder::new(atoms, size, self.config.sparsity);
         let chunks = batch.chunks(CHUNK).collect();
-        let found: Vec<Factors> = share_out(self.workers as usize, chunks, |chunk: &[u32]| {
+        share_out(self.workers as usize, chunks, |chunk: &[u32]| {
             let patch = |&at: &u32| &self.patches[at as usize * size..(at as usize + 1) * size];
             let patches: Vec<f32> = chunk.iter().flat_map(patch).copied().collect();
             factors(&coder, atoms, size, &patches)
-        });
+        })
+    }
+
+    /// How many products of two numbers the factors of so many patches take, with so many moves of coordinates: those of
+    /// atoms with one another, with the patches, and with the codes.
+    pub(super) fn products(&self, patches: usize, moves: u64) -> u64 {
+        let (atoms, size) = (self.config.atoms, self.size);
+        (atoms * size * (atoms + 2 * patches)) as u64 + atoms as u64 * moves
+    }
+
+    /// A step on a batch.
+    fn step(&self, atoms: &mut [f32], memory: &mut Memory, batch: &[u32], rate: f32) -> Sums {
+        let found = self.factors(atoms, batch);
+        let rates = memory.rates(&found, batch.len(), rate);
         let mut sums = Sums::default();
-        let mut squares = vec![0.0f32; self.config.atoms];
-        for factors in &found {
-            sums.add(factors.sums);
-            for code in factors.vs.chunks_exact(self.config.atoms) {
-                squares.iter_mut().zip(code).for_each(|(square, number)| *square += number * number);
-            }
-        }
-        let mut rates = vec![0.0; self.config.atoms];
-        for (at, square) in squares.iter().enumerate() {
-            let mean = square / batch.len() as f32;
-            self.used[at] |= mean > 0.0;
-            let known = &mut self.squares[at];
-            // More than was known of counts at once, so that no step is too long.
-            *known = mean.max(*known + (mean - *known) / BATCHES_REMEMBERED);
-            rates[at] = if *known > 0.0 { rate / (*known * batch.len() as f32) } else { 0.0 };
-        }
         for mut factors in found {
-            factors.apply(&mut self.atoms, size, &rates);
+            sums.add(factors.sums);
+            factors.apply(atoms, self.size, &rates);
         }
-        prox(&mut self.atoms, size);
+        prox(atoms, self.size);
         sums
     }
 }
 
+/// What is known of the codes that atoms have had.
+pub(super) struct Memory {
+    /// The mean square of each atom's codes.
+    squares: Vec<f32>,
+    /// Whether a patch of this epoch has used it.
+    pub(super) used: Vec<bool>,
+}
+
+impl Memory {
+    pub(super) fn new(atoms: usize) -> Self {
+        Self { squares: vec![0.0; atoms], used: vec![false; atoms] }
+    }
+
+    /// The step size of each atom for a pair of a batch of so many patches, whose codes are now known too.
+    pub(super) fn rates(&mut self, found: &[Factors], patches: usize, rate: f32) -> Vec<f32> {
+        let atoms = self.squares.len();
+        let mut squares = vec![0.0f32; atoms];
+        for code in found.iter().flat_map(|factors| factors.vs.chunks_exact(atoms)) {
+            squares.iter_mut().zip(code).for_each(|(square, number)| *square += number * number);
+        }
+        let mut rates = vec![0.0; atoms];
+        for (at, square) in squares.iter().enumerate() {
+            let mean = square / patches.max(1) as f32;
+            self.used[at] |= mean > 0.0;
+            let known = &mut self.squares[at];
+            // More than was known of counts at once, so that no step is too long.
+            *known = mean.max(*known + (mean - *known) / BATCHES_REMEMBERED);
+            rates[at] = if *known > 0.0 { rate / (*known * patches.max(1) as f32) } else { 0.0 };
+        }
+        rates
+    }
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Patches put together from two of nine bars.
-    fn bars(count: usize) -> Patches {
+    pub(in super::super) fn bars(count: usize) -> Patches {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
         let mut numbers = Vec::new();
         for _ in 0..count {

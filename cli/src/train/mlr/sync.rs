@@ -1,5 +1,6 @@
 //! The options that say what keeps the workers' copies of the weights together.
 
+use super::super::peers::check_fanout;
 use super::{Problem, Schedule, Way};
 use crate::failure::usage;
 use crate::numbers;
@@ -97,16 +98,7 @@ impl Options {
             ));
         }
         let staleness = problem.consistency.of_minibatches(self.name())?;
-        match self.fanout {
-            Some(_) if peers == 1 => return Err(usage("--fanout has no effect on one worker: there are no others")),
-            Some(fanout) if fanout >= peers => {
-                let most = peers - 1;
-                return Err(usage(format!(
-                    "--fanout {fanout}: {peers} workers cannot send to so many others; expected a number from 1 to {most}"
-                )));
-            }
-            _ => {}
-        }
+        check_fanout(self.fanout, peers, "worker")?;
         let config = factors::Config {
             l2: training.l2,
             batch: training.batch.unwrap_or(BATCH),
