@@ -227,7 +227,7 @@ fn simulate_lda(simulation: &Simulation<lda::Problem>) -> Result<()> {
 
 fn simulate_l1lr(simulation: &Simulation<l1lr::Problem>) -> Result<()> {
     let Simulation { problem, cluster, outputs } = simulation;
-    let config = problem.tasks(filters::kkt(cluster.filters.as_ref()))?;
+    let mut config = problem.tasks(filters::kkt(cluster.filters.as_ref()))?;
     for (option, given) in [("--budget", cluster.budget.is_some()), ("--priority", cluster.priority.is_some())] {
         if given {
             return Err(usage(format!(
@@ -238,6 +238,7 @@ fn simulate_l1lr(simulation: &Simulation<l1lr::Problem>) -> Result<()> {
     outputs.check(&problem.inputs()?)?;
     let data = problem.read(None)?;
     let examples = &data.known;
+    problem.group(examples, &mut config.blocks)?;
     let simulated = cluster.config(config.seed, || Ok(calibrate::seconds_per_entry(examples)))?;
     let work = Work { units: ("values", examples.entries()), epochs: config.stopping.passes, may_stop_early: true };
     let description = problem.description(&l1lr::Way::Tasks(config.clone()));

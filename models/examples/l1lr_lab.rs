@@ -14,6 +14,7 @@ use options::Options;
 use std::error::Error;
 
 use hemiola_models::examples::{Examples, Options as ReadOptions};
+use hemiola_models::l1lr::blocks::Cut;
 use hemiola_models::l1lr::prox::Penalty;
 use hemiola_models::l1lr::solver::{Config, Solver};
 use hemiola_models::l1lr::stopping::Stopping;
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let usual = Stopping::default();
     let config = Config {
         bias: get("bias", 0.0) != 0.0,
-        blocks: find("blocks").map(|blocks| blocks as u32),
+        blocks: find("blocks").map_or(Cut::Automatic, |blocks| Cut::Into(blocks as u32)),
         delay: find("delay").map(|delay| delay as u32),
         stopping: Stopping {
             tolerance: get("tolerance", usual.tolerance),

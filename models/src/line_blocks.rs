@@ -207,6 +207,32 @@ impl Read for Counted {
     }
 }
 
+/// Calls `take` with every line of a small file of `expected` that is not blank, without its line end, and with the file as
+/// messages name it and the line's number from 1.
+///
+/// # Errors
+/// What cannot be read, and the first that `take` says.
+pub(crate) fn each_line<E: From<LinesError>>(
+    path: &Path,
+    expected: &'static str,
+    mut take: impl FnMut(&[u8], &str, u64) -> Result<(), E>,
+) -> Result<(), E> {
+    const LONGEST: usize = 1 << 16;
+    let mut blocks = Blocks::open(path, expected, LONGEST)?;
+    let (file, mut line) = (blocks.file.clone(), 0);
+    while let Some(block) = blocks.next(line)? {
+        let mut rest = if line == 0 { without_mark(block) } else { block };
+        while !rest.is_empty() {
+            let (text, after) = first_line(rest);
+            (rest, line) = (after, line + 1);
+            if !text.trim_ascii().is_empty() {
+                take(text, &file, line)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The first line of a block, without its line end, and the lines behind it.
 pub(crate) fn first_line(block: &[u8]) -> (&[u8], &[u8]) {
     let end = memchr::memchr(b'\n', block).expect("a block ends with a line end");

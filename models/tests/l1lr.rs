@@ -2,6 +2,7 @@
 
 use hemiola_models::Names;
 use hemiola_models::examples::Examples;
+use hemiola_models::l1lr::blocks::Cut;
 use hemiola_models::l1lr::model::L1lrModel;
 use hemiola_models::l1lr::path::{lambda_max, lambdas};
 use hemiola_models::l1lr::prox::Penalty;
@@ -60,7 +61,8 @@ fn optima_are_those_that_other_programs_find() {
     ] {
         let penalty = Penalty { l1, l2, non_negative: false };
         // A delay keeps from nothing but speed; blocks of one's own neither.
-        for (delay, blocks) in [(0, None), (3, Some(16))] {
+        let by_group = Cut::ByGroup((0..60).map(|feature| feature / 9).collect());
+        for (delay, blocks) in [(0, Cut::Automatic), (3, Cut::Into(16)), (1, by_group)] {
             let config = Config { bias, delay: Some(delay), blocks, ..Config::default() };
             let found = fit(&examples, penalty, 1, &config);
             let relative = found.objective / objective - 1.0;

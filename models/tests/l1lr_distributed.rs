@@ -4,7 +4,7 @@ use hemiola::tasks::Delay;
 use hemiola::{Deployment, sim, tcp};
 use hemiola_models::Names;
 use hemiola_models::examples::Examples;
-use hemiola_models::l1lr::blocks::Blocks;
+use hemiola_models::l1lr::blocks::Cut;
 use hemiola_models::l1lr::distributed::{Config, Trained, train};
 use hemiola_models::l1lr::prox::Penalty;
 use hemiola_models::l1lr::share::Share;
@@ -46,7 +46,7 @@ fn config(delay: Delay) -> Config {
     Config {
         penalty: Penalty { l1: 0.01, l2: 0.001, non_negative: false },
         bias: true,
-        blocks: Some(BLOCKS),
+        blocks: Cut::Into(BLOCKS),
         delay,
         kkt: true,
         stopping: Stopping { tolerance: 1e-6, violation: 1e-4, passes: 400 },
@@ -75,7 +75,7 @@ fn plain(config: &Config) -> Plain {
     for row in 0..count {
         examples.example(row).columns.iter().for_each(|&feature| weights_of_features[feature as usize] += 1);
     }
-    let blocks = Blocks::automatic(&weights_of_features, BLOCKS as usize, config.seed).and(bias);
+    let blocks = config.blocks.of(&weights_of_features, 0, config.seed).and(bias);
     let l1 = config.penalty.l1 * count as f64;
     let penalty = Penalty { l1, l2: config.penalty.l2 * count as f64, ..config.penalty };
     let of = |feature: u32| if feature == bias { Penalty::NONE } else { penalty };
@@ -154,8 +154,11 @@ fn plain(config: &Config) -> Plain {
 }
 
 fn assert_plain(trained: &Trained) {
-    let config = config(Delay::Sequential);
-    let plain = plain(&config);
+    assert_plain_of(&config(Delay::Sequential), trained);
+}
+
+fn assert_plain_of(config: &Config, trained: &Trained) {
+    let plain = plain(config);
     let mut weights = vec![0.0f32; FEATURES as usize + 1];
     trained.fit.weights.iter().for_each(|&(feature, weight)| weights[feature as usize] = weight as f32);
     weights[FEATURES as usize] = trained.fit.bias as f32;
@@ -179,6 +182,13 @@ fn processes(test: &str, servers: u32) -> Deployment {
 #[test]
 fn sequential_on_threads_gives_the_bits_of_the_plain_program() {
     assert_plain(&train_on(&config(Delay::Sequential), &Deployment::threads(WORKERS)));
+}
+
+#[test]
+fn groups_of_features_as_blocks_give_the_bits_of_the_plain_program() {
+    let groups = (0..FEATURES).map(|feature| feature % 5).collect();
+    let config = Config { blocks: Cut::ByGroup(groups), ..config(Delay::Sequential) };
+    assert_plain_of(&config, &train_on(&config, &Deployment::threads(WORKERS)));
 }
 
 #[test]

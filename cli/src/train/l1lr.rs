@@ -16,12 +16,13 @@ use clap::Args;
 use hemiola::tasks::Delay;
 use hemiola::{Deployment, Outcome};
 use hemiola_models::examples::{Examples, Options};
-use hemiola_models::l1lr::distributed;
+use hemiola_models::l1lr::blocks::Cut;
 use hemiola_models::l1lr::model::{Evaluation, L1lrModel};
 use hemiola_models::l1lr::path::lambdas;
 use hemiola_models::l1lr::prox::Penalty;
 use hemiola_models::l1lr::solver::{Config, Fit, Progress};
 use hemiola_models::l1lr::stopping::Stopping;
+use hemiola_models::l1lr::{distributed, groups};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write, stdout};
@@ -111,12 +112,19 @@ struct TrainingOptions {
     #[arg(long, value_name = "PART", value_parser = numbers::precise, default_value = "1e-7",
         allow_negative_numbers = true)]
     tolerance: f64,
+    /// Stop when the conditions of optimality are violated by less than this part of what they were at the start
+    #[arg(long, value_name = "PART", value_parser = numbers::precise, default_value = "1e-5",
+        allow_negative_numbers = true)]
+    violation: f64,
     /// Passes over the features at most, for each lambda
     #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "1000", allow_negative_numbers = true)]
     passes: u32,
     /// Into how many blocks features are cut [default: as many as are worth it]
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     blocks: Option<u32>,
+    /// Take the features of a group as a block: lines of feature, as --weights calls it, and group
+    #[arg(long, value_name = "FILE")]
+    groups: Option<PathBuf>,
     /// How many of the blocks before it a block may miss, as below [default: one less than threads at work, or 4]
     #[arg(long, value_name = "DELAY", value_parser = numbers::delay, allow_negative_numbers = true)]
     delay: Option<Delay>,
@@ -139,7 +147,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let place = arguments.machines.meaning(None)?;
     let training = &arguments.problem.training;
     let apart = matches!(place.deployment, Deployment::Tcp(_));
-    let way =
+    let mut way =
         if apart { Way::Tasks(training.tasks(arguments.machines.kkt())?) } else { Way::Threads(training.config()?) };
     if arguments.problem.training.lambda.is_none() && arguments.problem.held_out.no_holdout {
         return Err(usage(
@@ -153,6 +161,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let memory = arguments.memory(&job)?;
     let data = arguments.problem.read(memory)?;
+    arguments.problem.group(&data.known, way.blocks())?;
     arguments.train(&job, &way, data)
 }
 
@@ -164,9 +173,26 @@ pub(crate) enum Way {
     Tasks(distributed::Config),
 }
 
+impl Way {
+    fn blocks(&mut self) -> &mut Cut {
+        match self {
+            Self::Threads(config) => &mut config.blocks,
+            Self::Tasks(config) => &mut config.blocks,
+        }
+    }
+}
+
 impl TrainingOptions {
     fn stopping(&self) -> Stopping {
-        Stopping { tolerance: self.tolerance, passes: self.passes, ..Stopping::default() }
+        Stopping { tolerance: self.tolerance, violation: self.violation, passes: self.passes }
+    }
+
+    /// How features are cut into blocks, before their groups are known.
+    fn cut(&self) -> Result<Cut> {
+        if self.blocks.is_some() && self.groups.is_some() {
+            return Err(usage("--blocks and --groups each say how features are cut; give one of them"));
+        }
+        Ok(self.blocks.map_or(Cut::Automatic, Cut::Into))
     }
 
     fn config(&self) -> Result<Config> {
@@ -180,7 +206,7 @@ impl TrainingOptions {
                 )));
             }
         };
-        Ok(Config { bias: !self.no_bias, blocks: self.blocks, delay, stopping: self.stopping(), seed: self.seed })
+        Ok(Config { bias: !self.no_bias, blocks: self.cut()?, delay, stopping: self.stopping(), seed: self.seed })
     }
 
     /// How to train on several processes or nodes, with the KKT filter or without.
@@ -202,7 +228,7 @@ impl TrainingOptions {
         Ok(distributed::Config {
             penalty: self.penalty(lambda),
             bias: !self.no_bias,
-            blocks: self.blocks,
+            blocks: self.cut()?,
             delay: self.delay.clone().unwrap_or(DELAY),
             kkt,
             stopping: self.stopping(),
@@ -255,7 +281,9 @@ impl Problem {
     }
 
     pub(crate) fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
-        labelled::inputs(&self.data, &self.held_out, &self.reading)
+        let mut inputs = labelled::inputs(&self.data, &self.held_out, &self.reading)?;
+        inputs.extend(self.training.groups.iter().map(|path| ("--groups", path.as_path())));
+        Ok(inputs)
     }
 
     /// Reads the examples and holds some out.
@@ -267,6 +295,17 @@ impl Problem {
             None => Data::read(&self.data, self.held_out.test.as_deref(), &options, rule, check),
             Some(memory) => Data::stream(&self.data, self.held_out.test.as_deref(), &options, rule, check, memory),
         }
+    }
+
+    /// Cuts features as --groups says, now that there are names for them.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(crate) fn group(&self, known: &Examples, blocks: &mut Cut) -> Result<()> {
+        if let Some(path) = &self.training.groups {
+            *blocks = Cut::ByGroup(groups::read(path, known)?);
+        }
+        Ok(())
     }
 
     /// Checks what is known of all examples.

@@ -64,6 +64,24 @@ pub(crate) const CASES: &[Case] = &[
         "same.svm: has examples of one class; expected two, such as -1 and 1, or 0 and 1",
     ),
     ("train l1lr two.svm --blocks 0", 2, "invalid value '0' for '--blocks <N>': expected a whole number of 1 or more"),
+    (
+        "train l1lr two.svm --blocks 3 --groups groups.csv",
+        2,
+        "--blocks and --groups each say how features are cut; give one of them",
+    ),
+    (
+        "train l1lr two.svm --groups nowhere.csv",
+        1,
+        "nowhere.csv: cannot be read: No such file or directory (os error 2)",
+    ),
+    ("train l1lr two.svm --groups groups.csv", 1, "groups.csv:2: the examples have no feature 77"),
+    ("simulate l1lr two.svm --lambda 0.1 --groups groups.csv", 1, "groups.csv:2: the examples have no feature 77"),
+    (
+        "train l1lr two.svm --groups groups.csv --weights groups.csv",
+        2,
+        "--weights groups.csv would overwrite --groups; give another name",
+    ),
+    ("train l1lr two.svm --violation 0", 2, "invalid value '0' for '--violation <PART>': expected a number above 0"),
     ("train l1lr two.svm --tolerance 0", 2, "invalid value '0' for '--tolerance <PART>': expected a number above 0"),
     ("train l1lr two.svm --passes 0", 2, "invalid value '0' for '--passes <N>': expected a whole number of 1 or more"),
     (
@@ -164,6 +182,7 @@ pub(crate) const CASES: &[Case] = &[
 pub(crate) fn prepare(directory: &Path) {
     let write = |name: &str, content: &str| fs::write(directory.join(name), content).unwrap();
     write("two.svm", &"1 1:1 2:0.5\n-1 2:1\n".repeat(30));
+    write("groups.csv", "1,one\n77,other\n");
     write("three.svm", "1 1:1\n-1 2:1\n2 1:1\n");
     write("same.svm", "1 1:1\n1 2:1\n");
     write("one.svm", "1 1:1\n-1 1:1\n");

@@ -1,12 +1,11 @@
 //! Pairs of examples that are said to be alike or not, read from lines of two numbers and a 1 or 0.
 
 use crate::fields::{Separator, split};
-use crate::line_blocks::{Blocks, LinesError, first_line, without_mark};
+use crate::line_blocks::{LinesError, each_line};
 use std::path::Path;
 
 /// What messages call the content of a file.
 const EXPECTED: &str = "pairs";
-const LINE_LIMIT: usize = 1 << 16;
 
 /// Two examples, by their number from zero, and whether they are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,38 +36,18 @@ pub enum PairsError {
 ///
 /// # Errors
 /// The first line that is not a pair.
-pub fn read(file: &Path, examples: usize) -> Result<Vec<Pair>, PairsError> {
-    let mut blocks = Blocks::open(file, EXPECTED, LINE_LIMIT)?;
-    let (mut line, mut pairs, mut wrong) = (0, Vec::new(), None);
-    while let Some(block) = blocks.next(line)? {
-        let mut rest = if line == 0 { without_mark(block) } else { block };
-        while !rest.is_empty() && wrong.is_none() {
-            let (text, after) = first_line(rest);
-            (rest, line) = (after, line + 1);
-            if text.trim_ascii().is_empty() {
-                continue;
-            }
-            match numbers(text) {
-                Some(([one, other], similar)) => {
-                    match [one, other].iter().find(|at| !(1..=examples as u64).contains(at)) {
-                        None => pairs.push(Pair { one: (one - 1) as u32, other: (other - 1) as u32, similar }),
-                        Some(&number) => wrong = Some(Some(number)),
-                    }
-                }
-                None => wrong = Some(None),
-            }
+pub fn read(path: &Path, examples: usize) -> Result<Vec<Pair>, PairsError> {
+    let mut pairs = Vec::new();
+    each_line(path, EXPECTED, |text, file, line| {
+        let file = || file.to_owned();
+        let ([one, other], similar) = numbers(text).ok_or_else(|| PairsError::Line { file: file(), line })?;
+        if let Some(&number) = [one, other].iter().find(|at| !(1..=examples as u64).contains(at)) {
+            return Err(PairsError::Unknown { file: file(), line, number, examples });
         }
-        if wrong.is_some() {
-            break;
-        }
-    }
-    let file = blocks.file;
-    match wrong {
-        Some(Some(number)) => Err(PairsError::Unknown { file, line, number, examples }),
-        Some(None) => Err(PairsError::Line { file, line }),
-        None if pairs.is_empty() => Err(PairsError::None { file }),
-        None => Ok(pairs),
-    }
+        pairs.push(Pair { one: (one - 1) as u32, other: (other - 1) as u32, similar });
+        Ok(())
+    })?;
+    if pairs.is_empty() { Err(PairsError::None { file: path.display().to_string() }) } else { Ok(pairs) }
 }
 
 /// The three numbers of a line.

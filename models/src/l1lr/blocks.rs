@@ -2,8 +2,52 @@
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Serialize, Serializer};
+use std::sync::Arc;
 
 use crate::mf::blocks::shuffle;
+
+/// How features are to be cut into blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Cut {
+    /// Into as many blocks as are worth it.
+    #[default]
+    Automatic,
+    /// Into so many, of about as many entries each.
+    Into(u32),
+    /// A block for every group, given the groups of the features.
+    ByGroup(#[serde(serialize_with = "as_their_number")] Arc<[u32]>),
+}
+
+impl Cut {
+    /// Cuts features of such weights at random, into as many blocks as are usual if nobody says how many.
+    #[must_use]
+    pub fn of(&self, weights: &[usize], usual: u32, seed: u64) -> Blocks {
+        match self {
+            Self::Automatic => Blocks::automatic(weights, usual as usize, seed),
+            Self::Into(count) => Blocks::automatic(weights, *count as usize, seed),
+            Self::ByGroup(groups) => {
+                let mut features: Vec<u32> = (0..weights.len() as u32).collect();
+                shuffle(&mut features, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
+                Blocks::by_group(features, |feature| group(groups, feature))
+            }
+        }
+    }
+}
+
+/// The group of a feature; those that nobody has put into one, such as the bias, are another.
+pub(super) fn group(groups: &[u32], feature: u32) -> u32 {
+    groups.get(feature as usize).copied().unwrap_or(u32::MAX)
+}
+
+/// Groups as the report shows them.
+fn as_their_number<S: Serializer>(groups: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut distinct = groups.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    format!("{} groups", distinct.len()).serialize(serializer)
+}
 
 /// Features in blocks: those of a block are worked on together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,15 +83,13 @@ impl Blocks {
         Self { features, ends }
     }
 
-    /// A block for each group, from the group of every feature; within a group the order is random.
+    /// A block for each group, within which features stay in the order given.
     #[must_use]
-    pub fn by_group(groups: &[u32], seed: u64) -> Self {
-        let mut features: Vec<u32> = (0..groups.len() as u32).collect();
-        shuffle(&mut features, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
-        features.sort_by_key(|&feature| groups[feature as usize]);
-        let group = |position: usize| groups[features[position] as usize];
-        let last = |position: &usize| *position == groups.len() || group(position - 1) != group(*position);
-        let ends = (1..=groups.len()).filter(last).collect();
+    pub fn by_group(mut features: Vec<u32>, group: impl Fn(u32) -> u32) -> Self {
+        features.sort_by_key(|&feature| group(feature));
+        let of = |position: usize| group(features[position]);
+        let last = |position: &usize| *position == features.len() || of(position - 1) != of(*position);
+        let ends = (1..=features.len()).filter(last).collect();
         Self { features, ends }
     }
 
@@ -87,7 +129,7 @@ impl Blocks {
     }
 
     /// Where the features of a block are among all, block by block.
-    pub(super) fn range(&self, block: usize) -> std::ops::Range<usize> {
+    fn range(&self, block: usize) -> std::ops::Range<usize> {
         let start = if block == 0 { 0 } else { self.ends[block - 1] };
         start..self.ends[block]
     }
@@ -129,11 +171,14 @@ mod tests {
 
     #[test]
     fn a_group_is_a_block() {
-        let groups = [7, 2, 7, 2, 2, 9];
-        let blocks = Blocks::by_group(&groups, 1);
+        let groups = Cut::ByGroup([7, 2, 7, 2, 2, 9].into());
+        let blocks = groups.of(&[1; 6], 3, 1);
         let found: Vec<Vec<u32>> = (0..blocks.len()).map(|block| sorted(blocks.block(block))).collect();
         assert_eq!(found, [vec![1, 3, 4], vec![0, 2], vec![5]]);
-        assert!(Blocks::by_group(&[], 1).is_empty());
+        assert!(groups.of(&[], 3, 1).is_empty());
+        assert_eq!(groups.of(&[1; 8], 3, 1).len(), 4, "features without a group are one");
+        let shown = |cut: Cut| serde_json::to_string(&cut).expect("written");
+        assert_eq!([shown(groups), shown(Cut::Into(5)), shown(Cut::Automatic)], ["\"3 groups\"", "5", "null"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, Cut, group};
 use super::prox::Penalty;
 use super::rows_file::RowsFile;
 use super::stored::Stored;
@@ -255,10 +255,18 @@ impl Columns {
         if self.bias && column + 1 == self.features.len() { Penalty::NONE } else { penalty }
     }
 
-    /// The columns, in so many blocks of about as many entries.
-    pub(super) fn blocks(&self, count: usize) -> Blocks {
+    /// The columns in blocks, as many as are usual if nobody says how many. Their order is random as it is.
+    pub(super) fn blocks(&self, cut: &Cut, usual: usize) -> Blocks {
+        let columns = (0..self.len() as u32).collect();
+        let count = match cut {
+            Cut::Automatic => usual,
+            Cut::Into(count) => *count as usize,
+            Cut::ByGroup(groups) => {
+                return Blocks::by_group(columns, |column| group(groups, self.features[column as usize]));
+            }
+        };
         let weights: Vec<usize> = (0..self.len()).map(|column| self.count(column)).collect();
-        Blocks::cut((0..self.len() as u32).collect(), &weights, count)
+        Blocks::cut(columns, &weights, count)
     }
 
     #[inline]

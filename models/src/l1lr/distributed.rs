@@ -16,7 +16,7 @@ use hemiola::filter::{Direction, Reason};
 use hemiola::tasks::{self, Delay, Group, Job, Node, Passed, Passes, Server, Step, Task, pack, unpack, unpack_some};
 use hemiola::{Deployment, Error, Observation, Outcome, TableId, TableSchema, Values};
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, Cut};
 use super::prox::Penalty;
 use super::share::Share;
 use super::solver::{Fit, Progress};
@@ -43,8 +43,8 @@ pub struct Config {
     pub penalty: Penalty,
     /// Whether there is a bias, which costs nothing.
     pub bias: bool,
-    /// Into how many blocks features are cut, if anybody says.
-    pub blocks: Option<u32>,
+    /// How features are cut into blocks.
+    pub blocks: Cut,
     /// How many iterations before it an iteration may miss.
     pub delay: Delay,
     /// Whether features that will stay at zero are left out, as the KKT filter does.
@@ -168,7 +168,7 @@ impl<'a> Plan<'a> {
         let mut counts = vec![0; examples.features()];
         let features = (0..examples.len()).flat_map(|row| examples.example(row).columns);
         features.for_each(|&feature| counts[feature as usize] += 1);
-        let blocks = Blocks::automatic(&counts, config.blocks.unwrap_or(BLOCKS) as usize, config.seed);
+        let blocks = config.blocks.of(&counts, BLOCKS, config.seed);
         let blocks = if config.bias { blocks.and(counts.len() as u32) } else { blocks };
         let (count, rows) = (examples.len() as f64, examples.features() as u64 + u64::from(config.bias));
         Self { examples, config, blocks, penalty: config.penalty.times(count), count, rows }

@@ -7,6 +7,7 @@
 pub mod blocks;
 mod columns;
 pub mod distributed;
+pub mod groups;
 mod kernel;
 pub mod model;
 mod newton;

@@ -10,7 +10,7 @@ use super::share::{Share, Slope};
 /// proximal step for all, as long as the bounds allow. Returns the weights after so many iterations.
 #[must_use]
 pub fn proximal_gradient(shares: &mut [Share<'_>], features: usize, penalty: Penalty, iterations: u32) -> Vec<f64> {
-    let whole = Blocks::by_group(&vec![0; features], 0);
+    let whole = Blocks::by_group((0..features as u32).collect(), |_| 0);
     delayed_blocks(shares, features, penalty, &whole, Delayed { delay: 0, rate: 1.0, iterations, seed: 0 })
 }
 
@@ -157,7 +157,7 @@ pub(super) mod tests {
     #[test]
     fn an_undelayed_step_never_makes_the_objective_grow() {
         let examples = examples(200, 30, 2);
-        let (penalty, blocks) = (PENALTIES[1], Blocks::by_group(&(0..30).map(|f| f / 7).collect::<Vec<_>>(), 1));
+        let (penalty, blocks) = (PENALTIES[1], Blocks::by_group((0..30).collect(), |feature| feature / 7));
         let after = |iterations| {
             let how = Delayed { delay: 0, rate: 1.0, iterations, seed: 1 };
             let weights = delayed_blocks(&mut shares(&examples), 30, penalty.times(200.0), &blocks, how);

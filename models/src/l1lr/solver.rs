@@ -16,9 +16,9 @@
 use std::io;
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, Cut};
 use super::columns::{Columns, Making};
 use super::kernel::{self, Pair, Rows, Step, Tally};
 use super::newton::{self, Packed};
@@ -28,12 +28,12 @@ use crate::examples::Examples;
 use crate::team::share_out;
 
 /// How to solve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Config {
     /// Whether every example has one more feature, which is 1 and whose weight costs nothing.
     pub bias: bool,
-    /// Into how many blocks features are cut; as many as are worth it, if not said.
-    pub blocks: Option<u32>,
+    /// How features are cut into blocks.
+    pub blocks: Cut,
     /// How many of the blocks before it a block may miss; one less than there are threads where there is enough to do for
     /// them, if not said.
     pub delay: Option<u32>,
@@ -45,7 +45,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { bias: true, blocks: None, delay: None, stopping: Stopping::default(), seed: 1 }
+        Self { bias: true, blocks: Cut::Automatic, delay: None, stopping: Stopping::default(), seed: 1 }
     }
 }
 
@@ -106,7 +106,7 @@ const HALVINGS: u32 = 20;
 pub struct Solver {
     columns: Columns,
     blocks: Blocks,
-    /// Blocks are taken as they are, because somebody asked for so many.
+    /// Blocks are taken as they are, because somebody asked for them.
     blocks_fixed: bool,
     /// That of the objective, times the number of examples, as all sums here are.
     penalty: Penalty,
@@ -153,7 +153,7 @@ impl Solver {
     /// Weights of zero for columns.
     pub(super) fn of_columns(columns: Columns, workers: usize, config: &Config, began: Instant) -> Self {
         let (count, delay) = (columns.targets.len(), delay_for(workers, config));
-        let blocks = columns.blocks(config.blocks.map_or(BLOCKS, |blocks| blocks as usize));
+        let blocks = columns.blocks(&config.blocks, BLOCKS);
         Self {
             weights: vec![0.0; columns.len()],
             active: vec![true; columns.len()],
@@ -162,7 +162,7 @@ impl Solver {
             slopes: vec![0.0; count],
             copies: vec![vec![[0.0; 2]; count]; (delay + 1).min(blocks.len().max(1))],
             packed: None,
-            blocks_fixed: config.blocks.is_some(),
+            blocks_fixed: config.blocks != Cut::Automatic,
             penalty: Penalty::NONE,
             loss: 0.0,
             cost: 0.0,
@@ -362,9 +362,9 @@ impl Solver {
                 entries = 0;
             }
             let task = tasks.last_mut().expect("one from the start");
-            for column in self.blocks.range(block).filter(|&column| self.active[column]) {
-                task.push(column as u32);
-                entries += self.columns.count(column);
+            for &column in self.blocks.block(block).iter().filter(|column| self.active[**column as usize]) {
+                task.push(column);
+                entries += self.columns.count(column as usize);
             }
         }
         tasks

@@ -314,6 +314,7 @@ impl Streamed {
 
 #[cfg(test)]
 mod tests {
+    use super::super::blocks::Cut;
     use std::fmt::Write;
 
     use super::super::path::lambda_max;
@@ -381,7 +382,8 @@ mod tests {
         let train = Examples::read(&[&file], &options).unwrap();
         let penalty = Penalty { l1: 1e-3, ..Penalty::NONE };
         let stopping = Stopping { passes: 9, ..Stopping::default() };
-        for blocks in [None, Some(3)] {
+        let by_group = Cut::ByGroup((0..1500).map(|feature| feature % 4).collect());
+        for blocks in [Cut::Automatic, Cut::Into(3), by_group] {
             let config = Config { delay: Some(1), blocks, stopping, ..Config::default() };
             let fit = |mut solver: Solver| {
                 solver.limit_newton(0);

@@ -20,6 +20,7 @@ pub(super) use working_set::working_set;
 use super::{Panel, ReproduceError, Scale, Series};
 use crate::Names;
 use crate::examples::Examples;
+use crate::l1lr::blocks::Cut;
 use crate::l1lr::distributed::{Config, Trained, train};
 use crate::l1lr::prox::Penalty;
 use crate::l1lr::stopping::Stopping;
@@ -118,7 +119,7 @@ impl Bench {
         let config = Config {
             penalty: self.penalty(),
             bias: true,
-            blocks: Some(BLOCKS),
+            blocks: Cut::Into(BLOCKS),
             delay: Delay::Bounded(delay),
             kkt: false,
             stopping: Stopping { tolerance: 1e-12, violation: 1e-12, passes },

@@ -3,6 +3,7 @@
 use super::super::{Findings, ReproduceError, Scale};
 use super::{clicks, panel};
 use crate::examples::Examples;
+use crate::l1lr::blocks::Cut;
 use crate::l1lr::distributed::{Config, train};
 use crate::l1lr::prox::Penalty;
 use crate::l1lr::solver::Fit;
@@ -75,7 +76,7 @@ impl Shape {
         let config = Config {
             penalty: Penalty { l1: LAMBDA / examples.len() as f64, l2: 0.0, non_negative: false },
             bias: true,
-            blocks: Some(BLOCKS),
+            blocks: Cut::Into(BLOCKS),
             delay: Delay::Bounded(2),
             kkt: stacked > encodings.len(),
             stopping: Stopping { tolerance: 1e-5, violation: 1e-5, passes: PASSES },
