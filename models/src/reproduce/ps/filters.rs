@@ -60,7 +60,7 @@ pub(in crate::reproduce) fn filters(scale: &Scale) -> Result<Findings, Reproduce
             (0..).zip(&runs).map(|(stacked, run)| (f64::from(stacked), 100.0 * of(run) / of(plain))).collect()
         };
         let series = vec![("from workers", relative(|run| run.workers)), ("from servers", relative(|run| run.servers))];
-        let title = format!("bytes as filters stack, {} servers", shape.servers);
+        let title = format!("bytes as filters stack, servers: {}", shape.servers);
         panels.push(panel(&title, "none, key caching, compression, KKT", "% of bytes", series));
     }
     Ok(Findings { found: found.join(" "), holds, panels })
