@@ -1,5 +1,8 @@
 //! Softmax regression by factors: under Bsp the bits of a plain sequential program on every driver, and learning with less.
 
+mod common;
+
+use common::Separable;
 use hemiola::{Deployment, sim};
 use hemiola_models::examples::Examples;
 use hemiola_models::mf::blocks::shuffled_labels;
@@ -7,37 +10,15 @@ use hemiola_models::mlr::factors::{Config, train};
 use hemiola_models::mlr::kernel;
 use hemiola_models::mlr::row_width;
 use hemiola_models::mlr::train::{self as tables, Arranged, TrainError, Trained};
-use hemiola_models::{HoldOut, Names, StepSize};
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use hemiola_models::{HoldOut, StepSize};
 
 const PEERS: u32 = 4;
 const CLASSES: usize = 5;
 const FEATURES: u32 = 40;
 
-/// Sparse examples whose class is the one whose weights, drawn at random, score highest.
 fn examples(count: usize) -> Examples {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
-    let mut draw = move || (f64::from(random.next_u32()) / f64::from(u32::MAX)) as f32;
-    let weights: Vec<f32> = (0..FEATURES as usize * CLASSES).map(|_| draw() - 0.5).collect();
-    let mut classes = Names::default();
-    for class in 0..CLASSES {
-        classes.intern(&format!("class {class}")).expect("room for it");
-    }
-    let mut examples = Examples::new(classes);
-    for _ in 0..count {
-        let mut entries: Vec<(u32, f32)> = Vec::new();
-        for feature in 0..FEATURES {
-            if draw() < 0.2 {
-                entries.push((feature, 1.0 + draw()));
-            }
-        }
-        let score =
-            |class: usize| -> f32 { entries.iter().map(|&(f, x)| x * weights[f as usize * CLASSES + class]).sum() };
-        let best = (0..CLASSES).max_by(|&a, &b| score(a).total_cmp(&score(b))).expect("classes");
-        examples.push(best as u32, entries);
-    }
-    examples
+    let (classes, features) = (CLASSES, FEATURES);
+    Separable { seed: 5, classes, features, density: 0.2, value: |drawn| 1.0 + drawn }.examples(count)
 }
 
 fn config() -> Config {
