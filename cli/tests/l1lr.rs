@@ -174,7 +174,7 @@ fn filters_save_bytes_and_change_nothing_that_matters() {
         .collect();
     let expected = ["kkt updates", "kkt rows", "key-cache updates", "zstd updates", "key-cache rows", "zstd rows"];
     assert_eq!(names, expected);
-    assert!(said.contains("kkt            updates of 'weights': "), "{said}");
+    assert!(said.contains("kkt            updates of 'steps': "), "{said}");
     for (list, name) in [("random-skip:0.05,key-cache,zstd", "random-skip"), ("significant:25,kkt", "significant")] {
         let (objective, with, said) = summary(list);
         assert!((objective / plain - 1.0).abs() < 2e-2, "{list}: {objective}, without filters {plain}");
@@ -182,7 +182,7 @@ fn filters_save_bytes_and_change_nothing_that_matters() {
         let saving = savings.iter().find(|saving| saving["filter"] == name).expect("it is reported");
         let [before, after] = ["bytes_in", "bytes_out"].map(|bytes| saving[bytes].as_u64().unwrap());
         assert!(saving["direction"] == "updates" && after < before, "{list}: {before} became {after}");
-        assert!(said.contains(&format!("{name:<14} updates of 'weights': ")), "{said}");
+        assert!(said.contains(&format!("{name:<14} updates of 'steps': ")), "{said}");
     }
 }
 

@@ -736,7 +736,7 @@ mod tests {
         );
         assert_eq!(
             with(4, &[9, 0]),
-            "the other end speaks version 9 of the protocol, this one version 5; use the same release on both"
+            "the other end speaks version 9 of the protocol, this one version 6; use the same release on both"
         );
         assert_eq!(with(good.len() - 1, &[7]), "a message's checksum does not match: it was damaged on the way");
         let long = ToShard::Get { table: TableId(0), needed: Clock(0), rows: vec![1; 200].into() };

@@ -66,6 +66,17 @@ struct Plain {
     converged: bool,
 }
 
+/// The upper half of a number's bits.
+fn cut(number: f32) -> f32 {
+    f32::from_bits(number.to_bits() >> 16 << 16)
+}
+
+/// A bound in the upper half of its bits, and not below it.
+fn short(bound: f64) -> f32 {
+    let bound = bound as f32;
+    if cut(bound) == bound { bound } else { f32::from_bits(((bound.to_bits() >> 16) + 1) << 16) }
+}
+
 /// The schedule under sequential consistency, written plainly: one block after the other, and within it one worker after
 /// the other.
 fn plain(config: &Config) -> Plain {
@@ -82,8 +93,9 @@ fn plain(config: &Config) -> Plain {
     let half = count / 2;
     let mut shares = [0..half, half..count].map(|rows| Share::new(&examples, rows, 1).with_bias());
     let (mut weights, mut marked) = (vec![0.0f32; FEATURES as usize + 1], vec![false; FEATURES as usize + 1]);
+    let mut reaches = vec![1e6f32; FEATURES as usize + 1];
     let (mut state, mut last) = (State::new(config.stopping), f64::INFINITY);
-    let (mut recheck, mut ended) = (false, false);
+    let (mut still, mut recheck, mut ended) = (false, false, false);
     // For each pass: whether it was filtered, its violations, and its penalty and loss.
     let mut passes: Vec<(bool, f64, f64, f64)> = Vec::new();
     let (mut looked_at, mut keys, mut t) = (0, (0, 0), 0u64);
@@ -96,7 +108,7 @@ fn plain(config: &Config) -> Plain {
             }
             order = blocks.order(config.seed + t / length);
             let begun = passes.len() + 1;
-            let rechecked = std::mem::take(&mut recheck) || begun.is_power_of_two() || begun.is_multiple_of(20);
+            let rechecked = std::mem::take(&mut recheck) || begun.is_power_of_two();
             passes.push((!rechecked, 0.0, 0.0, 0.0));
         }
         // A pass is looked at when the second iteration after the one that measures it is done.
@@ -105,9 +117,10 @@ fn plain(config: &Config) -> Plain {
             looked_at += 1;
             let rose = loss + cost > last * (1.0 + config.stopping.tolerance);
             last = loss + cost;
-            if state.ended(loss + cost, violation) && !rose {
-                (recheck, ended) = (filtered, !filtered);
-            }
+            let is_still = state.ended(loss + cost, violation) && !rose;
+            let twice = std::mem::replace(&mut still, is_still) && is_still;
+            ended = twice && !filtered;
+            recheck |= twice && filtered;
         }
         let pass = passes.last_mut().expect("begun");
         let mut block = blocks.block(order[(t % length) as usize]).to_vec();
@@ -123,28 +136,32 @@ fn plain(config: &Config) -> Plain {
             keys.0 += own.len() as u64;
             let features: Vec<u32> = own.iter().map(|&place| active[place]).collect();
             for (place, found) in own.into_iter().zip(share.slopes(&features, 0.0)) {
-                let found = (found.slope as f32, found.bound as f32);
+                // What is marked is told without a bound.
+                let bound = if marked[active[place] as usize] { 0.0 } else { short(found.bound) };
+                let found = (found.slope as f32, bound);
                 let sum: &mut Option<(f32, f32)> = &mut sums[place];
                 *sum = Some(sum.map_or(found, |sum| (sum.0 + found.0, sum.1 + found.1)));
             }
         }
-        let mut changes = Vec::new();
+        let mut steps = Vec::new();
         for (&feature, sum) in active.iter().zip(&sums) {
             let Some((slope, bound)) = *sum else { continue };
-            let (weight, penalty) = (f64::from(weights[feature as usize]), of(feature));
-            let violation = penalty.violation(weight, f64::from(slope));
-            pass.1 += violation;
-            if bound > 0.0 {
-                let bound = f64::from(bound);
-                let new = penalty.prox(weight - f64::from(slope) / bound, bound) as f32;
-                weights[feature as usize] = new;
-                changes.push((feature, f64::from(new) - weight));
-            }
-            let stays = weights[feature as usize] == 0.0 && f64::from(slope).abs() <= 0.5 * l1;
-            marked[feature as usize] = stays && feature != bias;
+            let place = feature as usize;
+            let (weight, reach, penalty) = (weights[place], reaches[place], of(feature));
+            pass.1 += penalty.violation(f64::from(weight), f64::from(slope));
+            let best = match f64::from(bound) {
+                0.0 => weight,
+                bound => penalty.prox(f64::from(weight) - f64::from(slope) / bound, bound) as f32,
+            };
+            let way = best - weight;
+            let step = if best == 0.0 && way.abs() <= reach { f32::INFINITY } else { cut(way.clamp(-reach, reach)) };
+            weights[place] = if step == f32::INFINITY { 0.0 } else { weight + step };
+            reaches[place] = f32::max(2.0 * (weights[place] - weight).abs(), (reach.min(2.0) / 2.0).max(1e-3));
+            let stays = weight == 0.0 && best == 0.0 && f64::from(slope).abs() <= 0.5 * l1;
+            marked[place] = stays && feature != bias;
+            steps.push((feature, if marked[place] { -0.0 } else { step }));
         }
-        changes.retain(|(_, change)| *change != 0.0);
-        shares.iter_mut().for_each(|share| share.change(&changes));
+        shares.iter_mut().for_each(|share| _ = share.step(steps.iter().copied()));
         if t % length == length - 1 {
             pass.2 = (0..=FEATURES).map(|feature| of(feature).cost(f64::from(weights[feature as usize]))).sum();
         }
@@ -162,7 +179,7 @@ fn assert_plain_of(config: &Config, trained: &Trained) {
     let mut weights = vec![0.0f32; FEATURES as usize + 1];
     trained.fit.weights.iter().for_each(|&(feature, weight)| weights[feature as usize] = weight as f32);
     weights[FEATURES as usize] = trained.fit.bias as f32;
-    assert_eq!(weights, plain.weights);
+    assert_eq!(weights, plain.weights.iter().map(|weight| weight + 0.0).collect::<Vec<_>>());
     assert_eq!((u64::from(trained.fit.passes), trained.keys), (plain.passes, plain.keys));
     assert!(trained.fit.converged && plain.converged && plain.keys.1 > plain.keys.0 / 20, "{:?}", plain.keys);
     let last = trained.progress.last().expect("progress");

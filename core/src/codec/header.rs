@@ -16,7 +16,7 @@ pub const HEADER_BYTES_MAX: usize = 2 * START_BYTES + FORM_BYTES_MAX + 3 * varin
 /// The most bytes that are needed for an acknowledgement.
 pub const ACKNOWLEDGEMENT_BYTES_MAX: usize = START_BYTES + varint::BYTES_MAX;
 /// The version of the format. A peer with another one is refused.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"HEMI");
 const FORM_BYTES_MAX: usize = 2;
 const WORD_BYTES_MAX: usize = 5;

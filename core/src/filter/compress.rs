@@ -1,7 +1,7 @@
 //! The compressing filters: the body of a message as LZ4 or Zstandard makes it shorter.
 //!
-//! Short messages with many zeros, of which there are many where weights mostly stay zero, gain little from either. So words
-//! of zero are left out first (`zeros.rs`), where there are many.
+//! Short messages with many zeros, of which there are many where weights mostly stay zero, gain little from either. So zeros
+//! are left out first (`zeros.rs`), where there are many.
 
 use super::{Arrived, Body, Decoder, Encoder, Encoding, Keys, Reason, zeros};
 use crate::array::{Array, Frame};
@@ -116,7 +116,7 @@ impl fmt::Debug for Decompressor {
 enum Form {
     /// It was compressed.
     Compressed,
-    /// Words of zero were left out of its values.
+    /// Zeros were left out of its values.
     WithoutZeros,
     /// First this, then that.
     Both,

@@ -1,4 +1,7 @@
-//! Words of which many are zero: where the others are, which zeros are negative, and the others.
+//! Numbers of 32 bits of which many halves are zero: where the others are, which zeros are negative, and the others.
+//!
+//! The upper halves of all numbers are written first, then the lower ones: few numbers have another upper half where most
+//! are zero, and no lower one where they were cut to 16 bits.
 //!
 //! Places are written as the gaps between them, in a Rice code: the lowest bits of a gap as they are, what is above them as
 //! so many ones. Of the zeros those have places whose sign is the rarer one. Two counts stand before, and a byte for the
@@ -6,79 +9,99 @@
 
 use crate::varint;
 
-const WORD: usize = size_of::<f32>();
-/// A zero as a number of 32 bits, and the negative one.
-const ZERO: [u8; WORD] = 0.0f32.to_le_bytes();
-const NEGATIVE: [u8; WORD] = (-0.0f32).to_le_bytes();
-/// The lowest bits of a gap that are written as they are, at most: of other words, and of zeros with the rarer sign.
+const NUMBER: usize = size_of::<f32>();
+/// Half a number.
+type Half = [u8; NUMBER / 2];
+/// That of a zero, and the upper one of a negative zero.
+const ZERO: Half = 0u16.to_le_bytes();
+const NEGATIVE: Half = (1u16 << 15).to_le_bytes();
+/// The lowest bits of a gap that are written as they are, at most: of other halves, and of zeros with the rarer sign.
 const LOW_BITS_MAX: [u32; 2] = [15, 7];
 /// Set where the rarer zeros are the positive ones.
 const POSITIVE: u8 = 0x80;
 
-/// Whether so many words are zero that leaving them out is worth it.
+/// Whether so many halves are zero that leaving them out is worth it.
 pub(super) fn are_many(bytes: &[u8]) -> bool {
-    let words = bytes.as_chunks::<WORD>().0;
-    8 * words.iter().filter(|word| is_zero(word)).count() > words.len()
+    let halves = bytes.as_chunks().0;
+    8 * halves.iter().filter(|half| is_zero(half)).count() > halves.len()
 }
 
-fn is_zero(word: &[u8; WORD]) -> bool {
-    *word == ZERO || *word == NEGATIVE
+fn is_zero(half: &Half) -> bool {
+    *half == ZERO || *half == NEGATIVE
 }
 
-/// Writes the words without the zeros, and whatever follows the last whole word.
+/// Writes the numbers without the halves that are zero, and whatever follows the last whole number.
 pub(super) fn write(bytes: &[u8], out: &mut Vec<u8>) {
-    let (words, tail) = bytes.as_chunks::<WORD>();
-    let places = |of: &dyn Fn(&&[u8; WORD]) -> bool| -> usize { words.iter().filter(|word| of(word)).count() };
-    let others = places(&|word| !is_zero(word));
-    let negative = places(&|word| **word == NEGATIVE);
-    let zeros = words.len() - others;
+    let (numbers, tail) = bytes.as_chunks::<NUMBER>();
+    for upper in [true, false] {
+        let halves: Vec<Half> = numbers.iter().map(|[a, b, c, d]| if upper { [*c, *d] } else { [*a, *b] }).collect();
+        write_halves(&halves, out);
+    }
+    out.extend_from_slice(tail);
+}
+
+fn write_halves(halves: &[Half], out: &mut Vec<u8>) {
+    let count = |of: &dyn Fn(&&Half) -> bool| -> usize { halves.iter().filter(|half| of(half)).count() };
+    let others = count(&|half| !is_zero(half));
+    let negative = count(&|half| **half == NEGATIVE);
+    let zeros = halves.len() - others;
     let (rare, rarer, sign) =
         if negative > zeros / 2 { (ZERO, zeros - negative, POSITIVE) } else { (NEGATIVE, negative, 0) };
-    let low = [low_bits(words.len(), others, LOW_BITS_MAX[0]), low_bits(zeros, rarer, LOW_BITS_MAX[1])];
+    let low = [low_bits(halves.len(), others, LOW_BITS_MAX[0]), low_bits(zeros, rarer, LOW_BITS_MAX[1])];
     varint::write(others as u64, |byte| out.push(byte));
     varint::write(rarer as u64, |byte| out.push(byte));
     out.push((low[0] | low[1] << 4) as u8 | sign);
     let mut bits = BitWriter { out, free: 0 };
-    bits.places(words.iter().map(|word| !is_zero(word)), low[0]);
-    bits.places(words.iter().filter(|word| is_zero(word)).map(|word| *word == rare), low[1]);
-    words.iter().filter(|word| !is_zero(word)).for_each(|word| out.extend_from_slice(word));
-    out.extend_from_slice(tail);
+    bits.places(halves.iter().map(|half| !is_zero(half)), low[0]);
+    bits.places(halves.iter().filter(|half| is_zero(half)).map(|half| *half == rare), low[1]);
+    halves.iter().filter(|half| !is_zero(half)).for_each(|half| out.extend_from_slice(half));
 }
 
-/// Fills `out` with the words that were written, zeros and all; `None` if so many were not.
+/// Fills `out` with the numbers that were written, zeros and all; `None` if so many were not.
 pub(super) fn read(mut bytes: &[u8], out: &mut [u8]) -> Option<()> {
-    let (words, tail) = out.as_chunks_mut::<WORD>();
-    let mut count = |most: usize| usize::try_from(varint::read(&mut bytes)?).ok().filter(|count| *count <= most);
-    let others = count(words.len())?;
-    let zeros = words.len() - others;
+    let (numbers, tail) = out.as_chunks_mut::<NUMBER>();
+    for start in [NUMBER / 2, 0] {
+        read_halves(&mut bytes, numbers.len(), |place, [first, second]| {
+            (numbers[place][start], numbers[place][start + 1]) = (first, second);
+        })?;
+    }
+    if bytes.len() != tail.len() {
+        return None;
+    }
+    tail.copy_from_slice(bytes);
+    Some(())
+}
+
+/// Takes so many halves from the front of the bytes.
+fn read_halves(bytes: &mut &[u8], halves: usize, mut put: impl FnMut(usize, Half)) -> Option<()> {
+    let mut count = |most: usize| usize::try_from(varint::read(bytes)?).ok().filter(|count| *count <= most);
+    let others = count(halves)?;
+    let zeros = halves - others;
     let rarer = count(zeros)?;
     let (low, rest) = bytes.split_first()?;
     let (rare, common) = if low & POSITIVE == 0 { (NEGATIVE, ZERO) } else { (ZERO, NEGATIVE) };
     let mut bits = BitReader { bytes: rest, used: 0 };
-    let places = bits.places(others, words.len(), u32::from(low & 0xf))?;
+    let places = bits.places(others, halves, u32::from(low & 0xf))?;
     let rarer = bits.places(rarer, zeros, u32::from((low & !POSITIVE) >> 4))?;
-    let rest = &rest[bits.used.div_ceil(8)..];
-    if rest.len() != others * WORD + tail.len() {
-        return None;
-    }
-    let (literals, rest) = rest.split_at(others * WORD);
-    tail.copy_from_slice(rest);
+    let literals;
+    (literals, *bytes) = rest[bits.used.div_ceil(8)..].split_at_checked(others * size_of::<Half>())?;
     let (mut places, mut rarer) = (places.into_iter().peekable(), rarer.into_iter().peekable());
-    let (mut literals, mut zero) = (literals.as_chunks::<WORD>().0.iter(), 0);
-    for (place, word) in words.iter_mut().enumerate() {
-        *word = if places.next_if_eq(&place).is_some() {
+    let (mut literals, mut zero) = (literals.as_chunks().0.iter(), 0);
+    for place in 0..halves {
+        let half = if places.next_if_eq(&place).is_some() {
             *literals.next()?
         } else {
             zero += 1;
             if rarer.next_if_eq(&(zero - 1)).is_some() { rare } else { common }
         };
+        put(place, half);
     }
     Some(())
 }
 
-/// How many of the lowest bits of a gap between `places` of so many words are best written as they are.
-fn low_bits(words: usize, places: usize, most: u32) -> u32 {
-    ((words - places) / places.max(1)).max(1).ilog2().min(most)
+/// How many of the lowest bits of a gap between `places` of so many halves are best written as they are.
+fn low_bits(halves: usize, places: usize, most: u32) -> u32 {
+    ((halves - places) / places.max(1)).max(1).ilog2().min(most)
 }
 
 struct BitWriter<'a> {
@@ -190,8 +213,10 @@ mod tests {
             written.len()
         };
         let opposite: Vec<f32> = numbers.iter().map(|number| -number).collect();
-        assert!((3 + 5..3 + 9).contains(&(length(&numbers) - 40)));
+        assert!((6 + 10..6 + 16).contains(&(length(&numbers) - 40)));
+        let short: Vec<f32> = numbers.iter().map(|number| f32::from_bits(number.to_bits() & 0xffff_0000)).collect();
+        assert!((6 + 5..6 + 9).contains(&(length(&short) - 20)), "without lower halves");
         assert_eq!(length(&numbers), length(&opposite), "the rarer sign has places");
-        assert!(are_many(bytemuck::cast_slice(&numbers)) && !are_many(bytemuck::cast_slice(&[1.0f32; 100])));
+        assert!(are_many(bytemuck::cast_slice(&numbers)) && !are_many(bytemuck::cast_slice(&[0.1f32; 100])));
     }
 }

@@ -6,8 +6,9 @@
 //! block itself does is never missed, so only what others do asks for a shorter step, as [`Share`] says.
 //!
 //! **KKT filter.** A weight of zero whose slope over all examples was below `λ − δ` will stay zero, so the servers mark
-//! it: it travels as a negative zero, and from then on nobody computes, pushes or pulls it. `δ` is a part of `λ`, as in the
-//! paper. An end is believed only of a pass that takes no notice of the marks, in which each is set or taken away anew.
+//! it: its step travels as a negative zero, and from then on nobody computes, pushes or pulls it. `δ` is a part of `λ`, as
+//! in the paper. An end is believed only of a pass that takes no notice of the marks, in which each is set or taken away
+//! anew; what is marked is pushed without a bound then, and moves in the next pass at the earliest.
 
 use std::sync::Arc;
 
@@ -20,15 +21,16 @@ use super::blocks::{Blocks, Cut};
 use super::prox::Penalty;
 use super::share::Share;
 use super::solver::{Fit, Progress};
+use super::step::{self, IDLE, UNBOUNDED};
 use super::stopping::{Stopping, Watch};
 use crate::examples::Examples;
 
-/// The weight of every feature, and last the bias.
-const WEIGHTS: TableId = TableId(0);
+/// The last step of every feature, and of the bias behind them: what travels.
+const STEPS: TableId = TableId(0);
+/// The weight of each and its reach, zero for [`UNBOUNDED`], which the servers keep to themselves.
+const WEIGHTS: TableId = TableId(1);
 /// The numbers of a worker's push: slope and bound.
 const PUSHED: usize = 2;
-/// A weight of zero that the servers have marked.
-const IDLE: f32 = -0.0;
 /// The part of `λ` that the KKT filter's `δ` is.
 const MARGIN: f64 = 0.5;
 /// Blocks, where nobody says how many.
@@ -79,12 +81,14 @@ pub fn train(
     mut observe: impl FnMut(&Progress) + Send,
 ) -> Result<Trained, Error> {
     let plan = Plan::new(examples, config);
-    let table = TableSchema::dense("weights", plan.rows.max(1), 1);
-    let (features, penalty, rows) = (examples.features() as u64, plan.penalty, plan.rows);
+    let chunk_rows = Some((plan.rows / CHUNKS).max(1));
+    let table =
+        |name: &str, width: u32| TableSchema { chunk_rows, ..TableSchema::dense(name, plan.rows.max(1), width) };
+    let (features, penalty) = (examples.features() as u64, plan.penalty);
     let job = Job {
         name: "l1lr".to_owned(),
         workers: deployment.workers(),
-        tables: vec![TableSchema { chunk_rows: Some((rows / CHUNKS).max(1)), ..table }],
+        tables: vec![table("steps", 1), table("weights", 2)],
         worker: &|node| {
             let mut worker = Worker::new(&plan, node.rank() as usize, node.workers() as usize);
             node.serve(&mut worker, &[("iterate", &Worker::iterate), ("end", &Worker::end)])
@@ -120,7 +124,7 @@ pub fn train(
     if config.kkt {
         // A key travels to the servers with two numbers and once more to ask for the weight, which comes back alone.
         for (direction, bytes) in [(Direction::Rows, 4), (Direction::Updates, 8 + 4 * PUSHED as u64 + 8)] {
-            let (table, filter) = ("weights".to_owned(), "kkt".to_owned());
+            let (table, filter) = ("steps".to_owned(), "kkt".to_owned());
             let (bytes_in, bytes_out) = ((keys.0 + keys.1) * bytes, keys.0 * bytes);
             outcome.savings.insert(0, FilterSaving { table, direction, filter, bytes_in, bytes_out });
         }
@@ -133,17 +137,22 @@ pub fn train(
 fn update(server: &mut Server<'_>, argument: &[u8], features: u64, penalty: Penalty) -> Result<Vec<u8>, Reason> {
     let of = |key: u64| if key < features { penalty } else { Penalty::NONE };
     let [t, measured, threshold] = unpack_some(argument)?;
-    let (keys, sums) = server.aggregate(WEIGHTS, t as u64, PUSHED as u32)?;
+    let (keys, sums) = server.aggregate(STEPS, t as u64, PUSHED as u32)?;
     let (mut violation, mut cost, mut nonzeros) = (0.0, 0.0, 0.0);
+    let mut steps = vec![0.0; keys.len()];
     server.edit(WEIGHTS, &keys, |place, row| {
         let [slope, bound] = [sums[PUSHED * place], sums[PUSHED * place + 1]].map(f64::from);
-        let (penalty, weight) = (of(keys[place]), f64::from(row[0]));
-        violation += penalty.violation(weight, slope);
-        let new = if bound > 0.0 { penalty.prox(weight - slope / bound, bound) as f32 } else { row[0] };
-        let idle = keys[place] < features && Penalty { l1: threshold, ..penalty }.violation(0.0, slope) == 0.0;
-        let zero = if idle { IDLE } else { 0.0 };
-        row[0] = if new == 0.0 { zero } else { new };
+        let (penalty, weight) = (of(keys[place]), row[0]);
+        let reach = if row[1] == 0.0 { UNBOUNDED } else { row[1] };
+        violation += penalty.violation(f64::from(weight), slope);
+        let best = if bound > 0.0 { penalty.prox(f64::from(weight) - slope / bound, bound) as f32 } else { weight };
+        let kept = keys[place] >= features || Penalty { l1: threshold, ..penalty }.violation(0.0, slope) > 0.0;
+        let idle = weight == 0.0 && best == 0.0 && !kept;
+        steps[place] = if idle { IDLE } else { step::towards(weight, best, reach) };
+        row[0] = step::after(weight, steps[place]);
+        row[1] = step::reach_after(reach, row[0] - weight);
     })?;
+    server.edit(STEPS, &keys, |place, row| row[0] = steps[place])?;
     let keys = server.keys(WEIGHTS, 0..measured as u64)?;
     server.edit(WEIGHTS, &keys, |place, row| {
         cost += of(keys[place]).cost(f64::from(row[0]));
@@ -202,7 +211,8 @@ impl<'a> Plan<'a> {
         let weights = node.issue(Task::pull(WEIGHTS, 0..self.rows))?;
         let end = node.wait(&end)?.sums();
         let weights = node.wait_numbers(&weights)?;
-        let (weights, features) = (|| (0..).zip(weights.iter().copied().map(f64::from)), self.examples.features());
+        let weights = || (0..).zip(weights.iter().copied().step_by(2).map(f64::from));
+        let features = self.examples.features();
         let cost: f64 = weights().take(features).map(|(_, weight)| self.penalty.cost(weight)).sum();
         let nonzeros = weights().take(features).filter(|(_, weight)| *weight != 0.0).count();
         node.report(&[0.0, cost, nonzeros as f64, passes.begun() as f64]);
@@ -224,18 +234,12 @@ fn look(node: &mut Node<'_, ()>, passes: &mut Passes, watch: &mut Watch) -> Resu
     Ok(())
 }
 
-/// A worker: its share, and the features of every block that the share has.
+/// A worker: its share, and the features of every block that the share has, ascending.
 struct Worker<'a> {
     share: Share<'a>,
-    parts: Vec<Part>,
+    parts: Vec<Vec<u32>>,
     /// Keys pushed and filtered.
     keys: [u64; 2],
-}
-
-/// The features of a block, ascending, each with its weight as last pulled.
-struct Part {
-    features: Vec<u32>,
-    known: Vec<f32>,
 }
 
 impl<'a> Worker<'a> {
@@ -247,7 +251,7 @@ impl<'a> Worker<'a> {
             let has = |feature: &&u32| share.features().binary_search(feature).is_ok();
             let mut features: Vec<u32> = plan.blocks.block(block).iter().filter(has).copied().collect();
             features.sort_unstable();
-            Part { known: vec![0.0; features.len()], features }
+            features
         };
         let parts = (0..plan.blocks.len()).map(part).collect();
         Self { share, parts, keys: [0; 2] }
@@ -258,31 +262,25 @@ impl<'a> Worker<'a> {
         let loss = (measure == 1.0).then(|| self.share.loss());
         loss.iter().for_each(|&loss| node.report(&[loss]));
         let (stamp, block) = (t as u64, block as usize);
-        let Part { features, known } = &self.parts[block];
-        let active = |&place: &usize| all == 1.0 || known[place].to_bits() != IDLE.to_bits();
-        let places: Vec<usize> = (0..features.len()).filter(active).collect();
-        let active: Vec<u32> = places.iter().map(|&place| features[place]).collect();
+        let features = &self.parts[block];
+        let awake = |feature: &u32| !self.share.is_idle(*feature);
+        let active: Vec<u32> = features.iter().copied().filter(|feature| all == 1.0 || awake(feature)).collect();
         self.keys = [self.keys[0] + active.len() as u64, self.keys[1] + (features.len() - active.len()) as u64];
-        let numbers = self.share.slopes(&active, moving).into_iter();
-        let numbers: Vec<f32> = numbers.flat_map(|sum| [sum.slope as f32, sum.bound as f32]).collect();
+        let slopes = self.share.slopes(&active, moving);
+        let bound = |feature, bound| if self.share.is_idle(feature) { 0.0 } else { step::short_bound(bound) };
+        let numbers =
+            active.iter().zip(slopes).flat_map(|(&feature, sum)| [sum.slope as f32, bound(feature, sum.bound)]);
+        let numbers: Vec<f32> = numbers.collect();
         node.work(self.share.entries(&active) as u64)?;
         let keys: Vec<u64> = active.iter().copied().map(u64::from).collect();
-        let push = Task::push(WEIGHTS, keys.clone(), Values::dense(PUSHED as u32, numbers));
+        let push = Task::push(STEPS, keys.clone(), Values::dense(PUSHED as u32, numbers));
         // The servers update when all have pushed, so who has pulled knows that this is done.
         node.issue(push.keep(stamp).quietly())?;
-        let pull = Task::pull(WEIGHTS, keys).after_stamp(Group::Scheduler, stamp);
+        let pull = Task::pull(STEPS, keys).after_stamp(Group::Scheduler, stamp);
         node.issue_then(pull, move |worker: &mut Self, node, reply| {
             let Some(Values::Dense { numbers, .. }) = reply.values else { return Ok(()) };
-            let Part { features, known } = &mut worker.parts[block];
-            let mut changes = Vec::new();
-            for (&place, &weight) in places.iter().zip(numbers.iter()) {
-                let before = f64::from(std::mem::replace(&mut known[place], weight));
-                changes.push((features[place], f64::from(weight) - before));
-            }
-            changes.retain(|(_, change)| *change != 0.0);
-            worker.share.change(&changes);
-            let changed: Vec<u32> = changes.into_iter().map(|(feature, _)| feature).collect();
-            node.work(worker.share.entries(&changed) as u64)
+            let entries = worker.share.step(active.iter().copied().zip(numbers.iter().copied()));
+            node.work(entries as u64)
         })?;
         Ok(pack(loss.as_slice()))
     }

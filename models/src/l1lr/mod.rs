@@ -18,6 +18,7 @@ pub mod reference;
 mod rows_file;
 pub mod share;
 pub mod solver;
+pub mod step;
 pub mod stopping;
 mod stored;
 pub mod streamed;

@@ -6,11 +6,16 @@
 //! all bounds summed over the shares, `Σ_j g_j d_j + u_j/2 d_j²` is nowhere below what the loss changes by: the step of
 //! [`Penalty::prox`](super::prox::Penalty::prox) with `u_j` as curvature never makes the objective grow.
 //!
+//! Far from the margin 0 the loss is nearly straight, which no parabola over all of it tells. So a weight has a
+//! [reach](super::step): it moves no further in a step, and `κ_i` need be a bound only for what the features of the block
+//! within their reaches make of the margin.
+//!
 //! That is so as long as nothing else moves meanwhile. Under a delay `τ` the slopes miss what up to `τ` other blocks do,
 //! and Theorem 2 asks for a step of `1 / (L_var + τ L_cov)` instead of `1 / L_var`. Here that goes into the bound, feature
-//! by feature: to `s_i` comes the same sum over `τ` other blocks, of which each has its part of the row's other features
-//! on average. So a delay costs little where rows are sparse and blocks many, which is when blocks hardly meet in a row.
+//! by feature: to `s_i` and to what is in reach come the same sums over `τ` other blocks, of which each has its part of the
+//! row's other features on average. So a delay costs little where rows are sparse and blocks many, which is when blocks hardly meet in a row.
 
+use super::step::{self, UNBOUNDED};
 use crate::examples::Examples;
 
 /// Some of the examples, with their margins.
@@ -25,10 +30,37 @@ pub struct Share<'a> {
     ends: Vec<usize>,
     /// The rows of the share and the values, feature by feature.
     entries: Vec<(u32, f32)>,
-    /// The sum of the absolute values of each row.
-    sizes: Vec<f64>,
-    /// The same over the features of a block; zeros in between.
-    block_sizes: Vec<f64>,
+    /// The weight of every feature, as far as steps have made it, and its reach.
+    weights: Vec<f32>,
+    reaches: Vec<f32>,
+    /// What the features of each row may do, and those of a block alone; zeros in between.
+    rows_around: Vec<Around>,
+    rows_of_block: Vec<Around>,
+}
+
+/// What features may do to the margin of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Around {
+    /// The sum of their absolute values in it.
+    size: f64,
+    /// How far they can move it within their reaches.
+    reach: f64,
+}
+
+impl Around {
+    /// Of a feature that has not moved yet, in a row where its value is 1.
+    const START: Self = Self { size: 1.0, reach: UNBOUNDED as f64 };
+
+    fn add(&mut self, value: f64, other: Self) {
+        self.size += value * other.size;
+        self.reach += value * other.reach;
+    }
+
+    /// The same where a part of all others moves, too.
+    fn with(self, part: f64, all: Self) -> Self {
+        let with = |own: f64, all: f64| own + part * (all - own).max(0.0);
+        Self { size: with(self.size, all.size), reach: with(self.reach, all.reach) }
+    }
 }
 
 /// What a share says of one feature.
@@ -47,12 +79,13 @@ impl<'a> Share<'a> {
     /// If there are no such rows.
     #[must_use]
     pub fn new(examples: &'a Examples, rows: std::ops::Range<usize>, positive: u32) -> Self {
-        let (mut all, mut sizes) = (Vec::new(), vec![0.0; rows.len()]);
+        let mut all = Vec::new();
+        let mut rows_around = vec![Around::default(); rows.len()];
         for (number, row) in rows.clone().enumerate() {
             let example = examples.example(row);
             for (&feature, &value) in example.columns.iter().zip(example.values) {
                 all.push((feature, number as u32, value));
-                sizes[number] += f64::from(value.abs());
+                rows_around[number].add(f64::from(value.abs()), Around::START);
             }
         }
         all.sort_unstable_by_key(|&(feature, row, _)| (feature, row));
@@ -62,8 +95,21 @@ impl<'a> Share<'a> {
             ends.push(ends.last().unwrap_or(&0) + of_feature.len());
         }
         let entries = all.into_iter().map(|(_, row, value)| (row, value)).collect();
-        let (margins, block_sizes) = (vec![0.0; rows.len()], vec![0.0; rows.len()]);
-        Self { examples, rows, positive, margins, features, ends, entries, sizes, block_sizes }
+        let (margins, rows_of_block) = (vec![0.0; rows.len()], vec![Around::default(); rows.len()]);
+        let (weights, reaches) = (vec![0.0; features.len()], vec![UNBOUNDED; features.len()]);
+        Self {
+            examples,
+            rows,
+            positive,
+            margins,
+            features,
+            ends,
+            entries,
+            weights,
+            reaches,
+            rows_around,
+            rows_of_block,
+        }
     }
 
     /// The same with one more feature, which every row has with the value 1: the bias. Its number follows those of the
@@ -73,7 +119,9 @@ impl<'a> Share<'a> {
         self.features.push(self.examples.features() as u32);
         self.entries.extend((0..self.margins.len() as u32).map(|row| (row, 1.0)));
         self.ends.push(self.entries.len());
-        self.sizes.iter_mut().for_each(|size| *size += 1.0);
+        self.weights.push(0.0);
+        self.reaches.push(UNBOUNDED);
+        self.rows_around.iter_mut().for_each(|row| row.add(1.0, Around::START));
         self
     }
 
@@ -85,7 +133,14 @@ impl<'a> Share<'a> {
 
     /// The rows that have a feature, and their values.
     fn column(&self, feature: u32) -> &[(u32, f32)] {
-        let Ok(place) = self.features.binary_search(&feature) else { return &[] };
+        self.place(feature).map_or(&[], |place| self.entries_of(place))
+    }
+
+    fn place(&self, feature: u32) -> Option<usize> {
+        self.features.binary_search(&feature).ok()
+    }
+
+    fn entries_of(&self, place: usize) -> &[(u32, f32)] {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         &self.entries[start..self.ends[place]]
     }
@@ -96,30 +151,71 @@ impl<'a> Share<'a> {
         features.iter().map(|&feature| self.column(feature).len()).sum()
     }
 
-    /// The slope and the bound of every feature of a block, when this part of all other features may move meanwhile.
+    /// The slope and the bound of every feature of a block, when this part of all other features may move meanwhile. No
+    /// idle one does.
     #[must_use]
     pub fn slopes(&mut self, block: &[u32], moving: f64) -> Vec<Slope> {
-        let mut sizes = std::mem::take(&mut self.block_sizes);
-        for &feature in block {
-            self.column(feature).iter().for_each(|&(row, value)| sizes[row as usize] += f64::from(value.abs()));
+        let mut around = std::mem::take(&mut self.rows_of_block);
+        for place in block.iter().filter_map(|&feature| self.place(feature)) {
+            let of_feature = self.around(place);
+            let rows = self.entries_of(place).iter();
+            rows.for_each(|&(row, value)| around[row as usize].add(f64::from(value.abs()), of_feature));
         }
         let of_feature = |&feature: &u32| {
             let mut sum = Slope::default();
             for &(row, value) in self.column(feature) {
                 let (number, value) = (row as usize, f64::from(value));
-                let (margin, own) = (self.margins[number], sizes[number]);
-                let size = own + moving * (self.sizes[number] - own);
+                let (margin, around) = (self.margins[number], around[number].with(moving, self.rows_around[number]));
                 sum.slope += value * (1.0 / (1.0 + (-margin).exp()) - self.target(number));
-                sum.bound += curvature_bound(margin) * value.abs() * size;
+                sum.bound += curvature_bound(margin, around.reach) * value.abs() * around.size;
             }
             sum
         };
         let slopes = block.iter().map(of_feature).collect();
         for &feature in block {
-            self.column(feature).iter().for_each(|&(row, _)| sizes[row as usize] = 0.0);
+            self.column(feature).iter().for_each(|&(row, _)| around[row as usize] = Around::default());
         }
-        self.block_sizes = sizes;
+        self.rows_of_block = around;
         slopes
+    }
+
+    /// Whether the last step of a feature said that its weight stays zero.
+    #[must_use]
+    pub fn is_idle(&self, feature: u32) -> bool {
+        self.place(feature).is_some_and(|place| step::is_idle(self.weights[place]))
+    }
+
+    /// Takes the steps that features of the share make. Returns how many entries of rows have got another margin.
+    pub fn step(&mut self, steps: impl Iterator<Item = (u32, f32)>) -> usize {
+        let (mut rows, mut changes) = (std::mem::take(&mut self.rows_around), Vec::new());
+        for (feature, step) in steps {
+            let Some(place) = self.place(feature) else { continue };
+            let before = self.around(place);
+            let weight = step::after(self.weights[place], step);
+            let change = f64::from(weight) - f64::from(std::mem::replace(&mut self.weights[place], weight));
+            self.reaches[place] = step::reach_after(self.reaches[place], change as f32);
+            if change != 0.0 {
+                changes.push((feature, change));
+            }
+            let after = self.around(place);
+            if after != before {
+                for &(row, value) in self.entries_of(place) {
+                    rows[row as usize].add(f64::from(value.abs()), after);
+                    rows[row as usize].add(-f64::from(value.abs()), before);
+                }
+            }
+        }
+        self.rows_around = rows;
+        self.change(&changes);
+        changes.iter().map(|&(feature, _)| self.column(feature).len()).sum()
+    }
+
+    /// What a feature may do while others are looked at: nothing where it is idle.
+    fn around(&self, place: usize) -> Around {
+        if step::is_idle(self.weights[place]) {
+            return Around::default();
+        }
+        Around { size: 1.0, reach: f64::from(self.reaches[place]) }
     }
 
     /// Takes notice that weights have changed by so much.
@@ -144,9 +240,13 @@ impl<'a> Share<'a> {
     }
 }
 
-/// The curvature of the narrowest parabola over the logistic loss that touches it at a margin.
-fn curvature_bound(margin: f64) -> f64 {
-    if margin.abs() < 1e-3 { 0.25 } else { (margin / 2.0).tanh() / (2.0 * margin) }
+/// The curvature of a parabola that touches the logistic loss at a margin and is not below it within reach: that of the
+/// narrowest one over all of the loss, or the greatest curvature of the loss within reach.
+fn curvature_bound(margin: f64, reach: f64) -> f64 {
+    let anywhere = if margin.abs() < 1e-3 { 0.25 } else { (margin / 2.0).tanh() / (2.0 * margin) };
+    let nearest = (margin.abs() - reach).max(0.0);
+    let tail = (-nearest).exp();
+    anywhere.min(tail / ((1.0 + tail) * (1.0 + tail)))
 }
 
 #[cfg(test)]
@@ -196,6 +296,33 @@ mod tests {
                 moved.change(&changes);
                 assert!(moved.loss() - share.loss() <= model + 1e-9, "step {step}, signs {signs:b}");
             }
+        }
+    }
+
+    #[test]
+    fn within_reach_a_narrower_bound_is_one() {
+        let examples = examples(80, 8, 6);
+        let mut share = Share::new(&examples, 0..80, 1);
+        let block = [0, 3, 4, 6];
+        let step = |share: &mut Share<'_>, size: f32| {
+            share.step((0..8).map(|feature| (feature, size * (feature as f32 - 3.0) + 0.0)))
+        };
+        assert!(step(&mut share, 0.5) > 0);
+        let wide = Share::new(&examples, 0..80, 1).slopes(&block, 0.0);
+        for (size, reach) in [(0.0, 0.75), (0.0, 0.375), (0.01, 0.1875)] {
+            step(&mut share, size);
+            let slopes = share.slopes(&block, 0.0);
+            for signs in 0..16u32 {
+                let sign = |position: usize| if signs >> position & 1 == 0 { reach } else { -reach };
+                let changes: Vec<(u32, f64)> =
+                    block.iter().enumerate().map(|(position, &feature)| (feature, sign(position))).collect();
+                let terms = changes.iter().zip(&slopes);
+                let model: f64 = terms.map(|((_, d), slope)| slope.slope * d + slope.bound / 2.0 * d * d).sum();
+                let mut moved = share.clone();
+                moved.change(&changes);
+                assert!(moved.loss() - share.loss() <= model + 1e-9, "reach {reach}, signs {signs:b}");
+            }
+            assert!(slopes.iter().zip(&wide).all(|(slope, wide)| slope.bound < wide.bound));
         }
     }
 

@@ -51,13 +51,11 @@ impl State {
     }
 }
 
-/// Of so many passes one leaves out nothing; at the start, when weights change much, every pass whose number is a power
-/// of two does, too.
-const RECHECK: u32 = 20;
-
 /// Looks at the passes of a method that leaves features out which are likely to stay as they are, and begins passes
-/// before it has looked at all earlier ones. An end is believed only of a pass that has left out nothing, and now and then
-/// such a pass is made in between, so that what was left out wrongly is not missed for long.
+/// before it has looked at all earlier ones. An end is believed only of a pass that has left out nothing, and only if the one
+/// before it seemed to be one, too: what iterations miss may make the objective stand still for a moment. Now and then
+/// such a pass is made in between, so that what was left out wrongly is not missed for long: every pass whose number is a
+/// power of two, since weights change ever less.
 #[derive(Clone, Debug)]
 pub struct Watch {
     state: State,
@@ -66,6 +64,8 @@ pub struct Watch {
     /// What was found last.
     pub violation: f64,
     objective: f64,
+    /// Whether the last pass that was looked at seemed to be the end.
+    still: bool,
     recheck: bool,
     begun: u32,
     /// Whether the end is reached.
@@ -77,14 +77,22 @@ impl Watch {
     #[must_use]
     pub fn new(rules: Stopping) -> Self {
         let (state, filtered) = (State::new(rules), VecDeque::new());
-        Self { state, filtered, violation: 0.0, objective: f64::INFINITY, recheck: false, begun: 0, ended: false }
+        Self {
+            state,
+            filtered,
+            violation: 0.0,
+            objective: f64::INFINITY,
+            still: false,
+            recheck: false,
+            begun: 0,
+            ended: false,
+        }
     }
 
     /// Begins a pass. Says whether features may be left out of it, if they are to be at all.
     pub fn begin(&mut self, filter: bool) -> bool {
         self.begun += 1;
-        let due = self.begun.is_power_of_two() || self.begun.is_multiple_of(RECHECK);
-        let filtered = !std::mem::take(&mut self.recheck) && !due && filter;
+        let filtered = !std::mem::take(&mut self.recheck) && !self.begun.is_power_of_two() && filter;
         self.filtered.push_back(filtered);
         filtered
     }
@@ -95,10 +103,10 @@ impl Watch {
         let rose = objective > self.objective * (1.0 + self.state.rules.tolerance);
         (self.objective, self.violation) = (objective, violation);
         let filtered = self.filtered.pop_front() == Some(true);
-        if self.state.ended(objective, violation) && !rose {
-            self.recheck = filtered;
-            self.ended |= !filtered;
-        }
+        let still = self.state.ended(objective, violation) && !rose;
+        let twice = std::mem::replace(&mut self.still, still) && still;
+        self.ended |= twice && !filtered;
+        self.recheck |= twice && filtered;
     }
 }
 
@@ -110,17 +118,21 @@ mod tests {
     fn an_end_is_believed_of_a_pass_that_leaves_out_nothing() {
         let mut watch = Watch::new(Stopping { tolerance: 1e-3, violation: 0.0, passes: 99 });
         let begun: Vec<u32> = (1..=41).filter(|_| !watch.begin(true)).collect();
-        assert_eq!(begun, [1, 2, 4, 8, 16, 20, 32, 40]);
+        assert_eq!(begun, [1, 2, 4, 8, 16, 32]);
         (1..=40).for_each(|pass| watch.look(100.0 / f64::from(pass), 5.0));
         assert!(!watch.ended && watch.begin(true));
         watch.look(2.4999, 5.0);
+        assert!(!watch.ended && watch.begin(true), "it stood still for a moment");
+        watch.look(2.4998, 5.0);
         assert!(!watch.ended && !watch.begin(true), "it is looked at without the filter");
         watch.look(2.0, 5.0);
+        assert!(!watch.ended && watch.begin(true));
         watch.look(3.0, 5.0);
         assert!(!watch.ended && watch.begin(true), "it rose");
         watch.look(2.9999, 5.0);
+        watch.look(2.9998, 5.0);
         assert!(!watch.ended && !watch.begin(true), "again");
-        watch.look(2.9998, 4.0);
+        watch.look(2.9997, 4.0);
         assert!(watch.ended && watch.violation == 4.0);
     }
 
