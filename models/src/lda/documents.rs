@@ -3,33 +3,43 @@
 use super::lists::Lists;
 use super::rows::{CountRows, TOPICS_MAX};
 use super::share::Share;
-use super::vector::{Lanes, Phi, Spot, Vector};
+use super::topics::Word;
+use super::vector::Vector;
 use super::{NO_TOPIC, Topic};
 
 /// How often each topic occurs in each document.
 pub(super) trait Counted {
+    /// Whether a word's shares must be summed over groups of topics.
+    const GROUPED: bool;
+
+    /// Where in a document the counts lie that a draw found.
+    type Found: Copy;
+
     /// The topics of a document with their counts, among others with the count zero.
     fn counts(&self, document: u32) -> impl Iterator<Item = (Topic, u16)> + '_;
 
     /// Counts one token more of a topic.
     fn add(&mut self, document: u32, topic: Topic);
 
-    /// Counts one token less of the topic `old`, which lies at `from`, and one more of another, which lies at `to` if that
-    /// is known.
-    fn reassign(&mut self, document: u32, old: (Topic, Spot), new: Topic, to: Option<Spot>);
+    /// Draws a topic for a token of each of `documents`, no two of which are the same, as if the token had none: where its
+    /// share of all weights `(n_dk + α) φ(k)` ends is one of `parts`. `old` are the topics that the tokens have.
+    fn draw<V: Vector, const N: usize>(
+        &mut self,
+        documents: &[u32; N],
+        old: &[Topic; N],
+        parts: &[f32; N],
+        word: &mut Word<'_>,
+    ) -> [(Topic, Self::Found); N];
 
-    /// The running sums of `n_dk φ(k)`, topic `without` left out: all of them, how many there are in `sums`, and where
-    /// that topic lies.
-    fn weigh<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, sums: &mut [Lanes]) -> (V, usize, Spot);
+    /// Gives the topic `new`, which is the one drawn or the one that it had, to the token.
+    fn settle(&mut self, document: u32, old: Topic, new: Topic, found: Self::Found);
 
-    /// The topic that lies somewhere, and its count.
-    fn at(&self, document: u32, spot: Spot) -> (Topic, u16);
+    /// Fetches what says where a document's counts are, ahead of those.
+    #[inline(always)]
+    fn fetch_place(&self, _: u32) {}
 
-    /// The address of what says where a document's counts are, to be fetched ahead of those.
-    fn finder(&self, document: u32) -> *const u8;
-
-    /// The address and bytes of a document's counts, to be fetched ahead.
-    fn place(&self, document: u32) -> (*const u8, usize);
+    /// Fetches a document's counts, or the first of them.
+    fn fetch(&self, document: u32);
 }
 
 /// The two ways to keep counts.

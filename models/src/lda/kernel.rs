@@ -1,28 +1,36 @@
 //! Exact collapsed Gibbs sampling of all tokens of a word, in time that grows with the topics of a document alone.
 //!
 //! The conditional is `p(k) ∝ (n_dk + α) φ(k)` with `φ(k) = (n_wk + β) / (n_k + βW)` and the token itself out of all
-//! counts. It is cut in two as SparseLDA cuts it in three, but going through a word's tokens rather than a document's
-//! keeps `φ` at hand for all of them: `n_dk φ(k)` is summed over the document's topics, and `α Σ φ(k)` is kept up to
-//! date. The topic that the token has is weighed apart, so that `φ` need not be changed before it is known whether the
-//! token leaves it.
+//! counts. Going through a word's tokens rather than a document's keeps `φ` at hand for all of them. For few topics all
+//! weights are summed; for many it is cut in two as SparseLDA cuts it in three: `n_dk φ(k)` is summed over the document's
+//! topics, and `Σ φ(k)` is kept up to date.
 //!
-//! With one worker every count is current, and this is the Gibbs sampler. With several, the word's row and the totals
-//! are as fresh as the tables give them, so it is the usual approximation of parallel samplers.
+//! A token's draw waits for what the one before it has changed, and most of the time a processor would wait too. So a few
+//! tokens of the word, in as many documents, are taken out of the counts together, and a topic is drawn for each as if the
+//! others had none. That is a proposal which does not depend on what they have; it is accepted by the rule of Metropolis and
+//! Hastings, one token after the other with the others in the counts, which leaves the distribution as it is as the Gibbs
+//! sampler does. Nearly all are accepted, because a few tokens hardly change `φ`; the tokens of rare words, of which that
+//! is not true, are drawn one by one.
+//!
+//! With one worker every count is current. With several, the word's row and the totals are as fresh as the tables give
+//! them, so it is the usual approximation of parallel samplers.
 
 use super::documents::{Counted, Counts, Documents};
 use super::share::Share;
-use super::topics::{Priors, Topics};
-use super::vector::{Lanes, Vector, locate};
-use super::{Topic, unit};
+use super::topics::{Topics, Word};
+use super::vector::{Lanes, Vector};
+use super::{Topic, two_units};
 use rand_core::Rng;
 use std::ops::Range;
 
-/// How many tokens ahead the counts of documents are fetched.
-const AHEAD: usize = 12;
+/// How many tokens are sampled together. With two the processor waits more, and with four it runs out of registers.
+pub(super) const TOGETHER: usize = 3;
+/// Words with fewer tokens than these have them sampled one by one.
+pub(super) const TOGETHER_FROM: usize = 4 * TOGETHER;
+/// How many turns ahead the counts of documents are fetched.
+const AHEAD: usize = 3;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// How many of them are fetched ahead: the processor sees the others coming.
-const LINES_AHEAD: usize = 6;
 
 /// Gives every one of `tokens`, which are the same word's, a new topic; `row` are the word's counts. Returns how many got
 /// another topic than they had.
@@ -56,7 +64,7 @@ fn sample(
         // SAFETY: the processor has just been asked for AVX2.
         return unsafe { sample_avx2(row, of_tokens, assignments, counts, topics, random) };
     }
-    sample_by::<Lanes>(row, of_tokens, assignments, counts, topics, random)
+    sample_by::<Lanes, _>(row, of_tokens, assignments, counts, topics, random)
 }
 
 /// The same program for processors with vectors of eight numbers; it has the same bits, because no sum is in another
@@ -71,80 +79,114 @@ fn sample_avx2(
     topics: &mut Topics,
     random: &mut impl Rng,
 ) -> u64 {
-    sample_by::<std::arch::x86_64::__m256>(row, of_tokens, assignments, counts, topics, random)
+    sample_by::<std::arch::x86_64::__m256, _>(row, of_tokens, assignments, counts, topics, random)
 }
 
 #[inline(always)]
-fn sample_by<V: Vector>(
+fn sample_by<V: Vector, C: Counted>(
     row: &mut [f32],
     of_tokens: &[u32],
     assignments: &mut [Topic],
-    counts: &mut impl Counted,
+    counts: &mut C,
     topics: &mut Topics,
     random: &mut impl Rng,
 ) -> u64 {
-    topics.open::<V>(row);
-    let Priors { alpha, beta, .. } = topics.priors;
+    let mut word = topics.open::<V>(row, C::GROUPED);
+    let tokens = of_tokens.len();
+    let part = if tokens < TOGETHER_FROM { 0 } else { tokens / TOGETHER };
     let mut moved = 0;
-    for (i, (&document, assigned)) in of_tokens.iter().zip(assignments).enumerate() {
-        if let Some(&document) = of_tokens.get(i + 2 * AHEAD) {
-            fetch((counts.finder(document), LINE));
+    for turn in 0..=part {
+        let (mut first, mut step, mut count) = (TOGETHER * part, 1, tokens - TOGETHER * part);
+        if turn < part {
+            let places: [usize; TOGETHER] = std::array::from_fn(|which| turn + which * part);
+            for place in places {
+                fetch_ahead(counts, of_tokens, place, AHEAD);
+            }
+            let documents = places.map(|place| of_tokens[place]);
+            if documents.is_sorted_by(|one, next| one < next) {
+                let old = places.map(|place| assignments[place]);
+                let new = sample_together::<V, C, TOGETHER>(&documents, &old, counts, &mut word, random);
+                for which in 0..TOGETHER {
+                    assignments[places[which]] = new[which];
+                    moved += usize::from(new[which] != old[which]);
+                }
+                continue;
+            }
+            (first, step, count) = (turn, part, TOGETHER);
         }
-        if let Some(&document) = of_tokens.get(i + AHEAD) {
-            fetch(counts.place(document));
+        for place in (0..count).map(|which| first + which * step) {
+            if step == 1 {
+                fetch_ahead(counts, of_tokens, place, TOGETHER * AHEAD);
+            }
+            let old = [assignments[place]];
+            let new = sample_together::<V, C, 1>(&[of_tokens[place]], &old, counts, &mut word, random);
+            assignments[place] = new[0];
+            moved += usize::from(new != old);
         }
-        // The counts of the topic that the token has are those without it.
-        let old = *assigned;
-        let index = usize::from(old);
-        let (count, total, phi_before) = (row[index] - 1.0, topics.totals[index] - 1, topics.phi(index));
-        let inverse = 1.0 / (total as f32 + topics.smoothing);
-        let phi = (count + beta) * inverse;
-        let (of_document, parts, from) = counts.weigh::<V>(document, old, &topics.phi, &mut topics.sums);
-        let stays = (f32::from(counts.at(document, from).1 - 1) + alpha) * phi;
-        let elsewhere = alpha * (topics.mass - phi_before).max(0.0);
-        let all = of_document.add(V::load(&Lanes([stays, elsewhere, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])));
-        all.store(&mut topics.sums[parts]);
-        let prefixes = all.prefixes();
-        let target = unit(random) * prefixes.last();
-        let (spot, rest) = locate(&topics.sums[..=parts], prefixes, target);
-        let (new, to) = if spot.at < parts {
-            (counts.at(document, spot).0, Some(spot))
-        } else if spot.lane == 0 {
-            (old, Some(from))
-        } else {
-            (topics.find::<V>(rest / alpha, index), None)
-        };
-
-        // Without asking whether the topic is another: taking the token out and putting it back changes nothing, and
-        // takes less time than a wrong guess of the processor.
-        row[index] = count;
-        topics.totals[index] = total;
-        topics.inverse[index] = inverse;
-        topics.set_phi::<V>(index, phi_before, phi);
-        let index = usize::from(new);
-        row[index] += 1.0;
-        topics.totals[index] += 1;
-        topics.inverse[index] = 1.0 / (topics.totals[index] as f32 + topics.smoothing);
-        let phi = (row[index] + beta) * topics.inverse[index];
-        topics.set_phi::<V>(index, topics.phi(index), phi);
-        counts.reassign(document, (old, from), new, to);
-        *assigned = new;
-        moved += u64::from(new != old);
     }
-    moved
+    moved as u64
 }
 
-/// Asks for so many bytes to be brought near, or the first of them.
+/// Fetches the counts of the document that has its turn after so many others, and what says where those lie of a later
+/// one.
 #[inline(always)]
-pub(super) fn fetch((place, bytes): (*const u8, usize)) {
+fn fetch_ahead(counts: &impl Counted, of_tokens: &[u32], place: usize, ahead: usize) {
+    if let Some(&document) = of_tokens.get(place + 2 * ahead) {
+        counts.fetch_place(document);
+    }
+    if let Some(&document) = of_tokens.get(place + ahead) {
+        counts.fetch(document);
+    }
+}
+
+/// The new topics of tokens of the word, in documents no two of which are the same. `old` are those that they have.
+#[inline(always)]
+fn sample_together<V: Vector, C: Counted, const N: usize>(
+    documents: &[u32; N],
+    old: &[Topic; N],
+    counts: &mut C,
+    word: &mut Word<'_>,
+    random: &mut impl Rng,
+) -> [Topic; N] {
+    let mut parts = [(0.0, 0.0); N];
+    for which in 0..N {
+        word.change::<V>(old[which], -1, C::GROUPED);
+        parts[which] = two_units(random);
+    }
+    let drawn = counts.draw::<V, N>(documents, old, &parts.map(|(part, _)| part), word);
+    let mut new = drawn.map(|(topic, _)| topic);
+    if N > 1 {
+        old.iter().for_each(|&topic| word.company[usize::from(topic)] += 1);
+        for which in 0..N {
+            let (from, to, part) = (old[which], new[which], parts[which].1);
+            word.company[usize::from(from)] -= 1;
+            let (count, others) = (word.count(from) + word.priors.beta, word.company[usize::from(from)]);
+            // Others make a topic likelier, at most as many times as they make its tokens more: that suffices mostly.
+            if part * (count + f32::from(others)) >= count && !word.accepts(from, to, part) {
+                new[which] = from;
+            }
+            word.company[usize::from(new[which])] += 1;
+        }
+        new.iter().for_each(|&topic| word.company[usize::from(topic)] -= 1);
+    }
+    for which in 0..N {
+        word.change::<V>(new[which], 1, C::GROUPED);
+        counts.settle(documents[which], old[which], new[which], drawn[which].1);
+    }
+    new
+}
+
+/// Asks for so many cache lines to be brought near.
+#[inline(always)]
+pub(super) fn fetch<const LINES: usize>(place: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    for line in (0..bytes.min(LINES_AHEAD * LINE)).step_by(LINE) {
+    for line in 0..LINES {
         #[expect(unsafe_code, reason = "SAFETY: fetching ahead reads nothing, whatever the address")]
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(place.wrapping_add(line).cast());
+            _mm_prefetch::<_MM_HINT_T0>(place.wrapping_add(line * LINE).cast());
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (place, bytes);
+    let _ = place;
 }

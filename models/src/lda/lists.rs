@@ -1,7 +1,9 @@
 //! How often each topic occurs in each document, as lists of the topics that do: for more topics than a document has.
 
 use super::documents::Counted;
-use super::vector::{LANES, Lanes, Phi, Spot, Vector};
+use super::kernel::fetch;
+use super::topics::Word;
+use super::vector::{LANES, Lanes, Spot, Vector, locate};
 use super::{NO_TOPIC, Topic};
 
 /// Some topics of a document and how often they occur there: half a cache line, and a vector register's worth of
@@ -14,6 +16,16 @@ struct Block {
 }
 
 const EMPTY: Block = Block { topics: [NO_TOPIC; LANES], counts: [0; LANES] };
+
+/// Where the topic lies that a token has, and the one that was drawn if the document has it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    from: Spot,
+    to: Option<Spot>,
+}
+
+/// Of so many cache lines of a list the processor does not see coming that they are wanted.
+const LIST_LINES: usize = 6;
 
 /// Where a document's topics lie.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +105,9 @@ impl Lists {
 }
 
 impl Counted for Lists {
+    const GROUPED: bool = true;
+    type Found = Found;
+
     fn counts(&self, document: u32) -> impl Iterator<Item = (Topic, u16)> + '_ {
         self.blocks(document).iter().flat_map(|block| block.topics.into_iter().zip(block.counts))
     }
@@ -112,7 +127,43 @@ impl Counted for Lists {
     }
 
     #[inline(always)]
-    fn reassign(&mut self, document: u32, (old, from): (Topic, Spot), new: Topic, to: Option<Spot>) {
+    fn draw<V: Vector, const N: usize>(
+        &mut self,
+        documents: &[u32; N],
+        old: &[Topic; N],
+        parts: &[f32; N],
+        word: &mut Word<'_>,
+    ) -> [(Topic, Found); N] {
+        let mut drawn = [(0, Found { from: Spot { at: 0, lane: 0 }, to: None }); N];
+        for which in 0..N {
+            let (blocks, drawn) = (self.blocks(documents[which]), &mut drawn[which]);
+            let sums = &mut word.sums.as_chunks_mut::<1>().0[..=blocks.len()];
+            let mut all = V::zero();
+            for ((at, block), sum) in blocks.iter().enumerate().zip(&mut *sums) {
+                let (weights, there) = V::of_list(&block.counts, &block.topics, old[which], word.phi);
+                all = all.add(weights);
+                all.store(&mut sum[0]);
+                if there != 0 {
+                    drawn.1.from = Spot { at, lane: there.trailing_zeros() as usize };
+                }
+            }
+            // Behind what the document's tokens add is what every topic has before any.
+            let alpha = word.priors.alpha;
+            let all = all.add(V::load(&Lanes([alpha * word.mass.max(0.0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])));
+            all.store(&mut sums[blocks.len()][0]);
+            let prefixes = all.prefixes();
+            let (spot, rest) = locate(sums, 0, prefixes, parts[which] * prefixes.last());
+            if let Some(block) = blocks.get(spot.at) {
+                (drawn.0, drawn.1.to) = (block.topics[spot.lane], Some(spot));
+            } else {
+                drawn.0 = word.find::<V>(rest / alpha);
+            }
+        }
+        drawn
+    }
+
+    #[inline(always)]
+    fn settle(&mut self, document: u32, old: Topic, new: Topic, Found { from, to }: Found) {
         if new == old {
             return;
         }
@@ -127,36 +178,14 @@ impl Counted for Lists {
     }
 
     #[inline(always)]
-    fn weigh<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, sums: &mut [Lanes]) -> (V, usize, Spot) {
-        let blocks = self.blocks(document);
-        let (mut all, mut spot) = (V::load(&Lanes::default()), Spot { at: 0, lane: 0 });
-        for ((at, block), sum) in blocks.iter().enumerate().zip(sums) {
-            let (weights, there) = V::of_list(&block.counts, &block.topics, without, phi);
-            all = all.add(weights);
-            all.store(sum);
-            if there != 0 {
-                spot = Spot { at, lane: there.trailing_zeros() as usize };
-            }
-        }
-        (all, blocks.len(), spot)
+    fn fetch_place(&self, document: u32) {
+        fetch::<1>(self.spans.as_ptr().wrapping_add(document as usize).cast());
     }
 
     #[inline(always)]
-    fn at(&self, document: u32, Spot { at, lane }: Spot) -> (Topic, u16) {
-        let block = &self.blocks(document)[at];
-        (block.topics[lane], block.counts[lane])
-    }
-
-    #[inline(always)]
-    fn finder(&self, document: u32) -> *const u8 {
-        self.spans.as_ptr().wrapping_add(document as usize).cast()
-    }
-
-    #[inline(always)]
-    fn place(&self, document: u32) -> (*const u8, usize) {
+    fn fetch(&self, document: u32) {
         let span = self.spans[document as usize];
-        let bytes = span.topics as usize * size_of::<Block>() / LANES;
-        (self.blocks.as_ptr().wrapping_add(span.first_block as usize).cast(), bytes)
+        fetch::<LIST_LINES>(self.blocks.as_ptr().wrapping_add(span.first_block as usize).cast());
     }
 }
 

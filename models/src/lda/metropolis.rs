@@ -115,7 +115,7 @@ impl Proposals {
             first += length as usize;
             // The tokens lie far apart: those of the next document are fetched while this one is worked on.
             for &token in self.by_document[first..].iter().take(length as usize) {
-                fetch((tokens.as_ptr().wrapping_add(token as usize).cast(), size_of::<Token>()));
+                fetch::<1>(tokens.as_ptr().wrapping_add(token as usize).cast());
             }
             self.near.clear();
             self.near.extend(of_document.iter().map(|&token| tokens[token as usize]));
@@ -216,7 +216,7 @@ fn accept(token: &mut Token, counts: &mut [f32], prior: f32, topics: &mut Topics
 /// Draws what is proposed to a token from an urn with the topics of all tokens and `prior` of every topic.
 #[inline(always)]
 fn propose(token: &mut Token, urn: &mut Vec<Topic>, prior: f32, topics: &Topics, random: &mut impl Rng) {
-    let (prior, count) = (f64::from(prior), topics.totals.len());
+    let (prior, count) = (f64::from(prior), topics.count());
     for proposed in &mut token.proposed {
         let place =
             (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64) * (urn.len() as f64 + prior * count as f64);

@@ -7,7 +7,7 @@
 //!
 //! | sampler | where | exact when |
 //! |---|---|---|
-//! | [`Sampler::Sparse`] | [`kernel`] | all counts are current: one worker |
+//! | [`Sampler::Sparse`] | [`kernel`] | all counts are current: one worker; a few tokens of a word at a time are drawn together |
 //! | [`Sampler::MetropolisHastings`] | [`metropolis`] | the same: what is proposed is drawn so that it cancels |
 //!
 //! With several workers the counts of words and totals are as stale as the tables allow, for either sampler.
@@ -83,6 +83,14 @@ pub fn generator(seed: u64, worker: usize, epoch: u32) -> Xoshiro256PlusPlus {
 fn unit(random: &mut impl Rng) -> f32 {
     // The upper 24 bits fill an f32's mantissa exactly.
     (random.next_u64() >> 40) as f32 * (1.0 / (1u32 << 24) as f32)
+}
+
+/// Two numbers from zero to below one, by one draw of the generator.
+#[inline(always)]
+fn two_units(random: &mut impl Rng) -> (f32, f32) {
+    let bits = random.next_u64();
+    let unit = |bits: u64| bits as f32 * (1.0 / (1u32 << 24) as f32);
+    (unit(bits >> 40), unit(bits >> 16 & 0xff_ffff))
 }
 
 /// A number below `bound`.

@@ -141,10 +141,23 @@ fn metropolis_hastings(state: &mut State, random: &mut impl Rng) {
 
 const SWEEPS: u32 = 60_000;
 
-/// Three documents of six tokens in all, three words, three topics. Words ascend in a document, so that its tokens have
-/// the same order whether one goes through words or through documents.
-fn tiny() -> (Vec<Vec<usize>>, usize, usize, (f64, f64)) {
+/// Documents, how many topics and words there are, and the priors. Words ascend in a document, so that its tokens have the
+/// same order whether one goes through words or through documents.
+type Case = (Vec<Vec<usize>>, usize, usize, (f64, f64));
+
+/// Three documents of six tokens in all, three words, three topics.
+fn tiny() -> Case {
     (vec![vec![0, 1, 1], vec![0, 2], vec![2]], 3, 3, (0.4, 0.3))
+}
+
+/// A word in so many documents that its tokens are sampled together, but for those in the document that has several.
+fn frequent() -> Case {
+    let document = |number: usize| match number {
+        0 | 4 => vec![0, 1],
+        1 => vec![0, 0],
+        _ => vec![0],
+    };
+    ((0..kernel::TOGETHER_FROM).map(document).collect(), 2, 2, (0.4, 0.3))
 }
 
 /// How likely each two tokens are to have the same topic: all that can be said of topics without names.
@@ -154,8 +167,7 @@ fn together(assignments: &[usize]) -> Vec<f64> {
 }
 
 /// The same by summing over all assignments.
-fn exact() -> Vec<f64> {
-    let (documents, topics, words, priors) = tiny();
+fn exact((documents, topics, words, priors): Case) -> Vec<f64> {
     let mut state = State::new(&documents, topics, words, priors);
     let places: Vec<(usize, usize)> = state.places().collect();
     let (mut sums, mut all) = (vec![0.0; places.len() * (places.len() - 1) / 2], 0.0);
@@ -174,13 +186,12 @@ fn exact() -> Vec<f64> {
     sums.iter().map(|sum| sum / all).collect()
 }
 
-fn assert_agree(name: &str, mut sweep: impl FnMut() -> Vec<usize>) {
-    let exact = exact();
+fn assert_agree(name: &str, exact: &[f64], mut sweep: impl FnMut() -> Vec<usize>) {
     let mut sums = vec![0.0; exact.len()];
     for _ in 0..SWEEPS {
         sums.iter_mut().zip(together(&sweep())).for_each(|(sum, same)| *sum += same);
     }
-    for (sum, exact) in sums.iter().zip(&exact) {
+    for (sum, exact) in sums.iter().zip(exact) {
         let frequency = sum / f64::from(SWEEPS);
         assert!((frequency - exact).abs() < 0.012, "{name}: {frequency:.4} for {exact:.4}");
     }
@@ -190,7 +201,7 @@ fn assert_reference_agrees(name: &str, sweep: impl Fn(&mut State, &mut rand_xosh
     let (documents, topics, words, priors) = tiny();
     let mut state = State::new(&documents, topics, words, priors);
     let mut random = generator(11, 0, 0);
-    assert_agree(name, || {
+    assert_agree(name, &exact(tiny()), || {
         sweep(&mut state, &mut random);
         state.assignments.concat()
     });
@@ -206,18 +217,37 @@ fn the_references_agree_with_enumeration() {
 /// One worker, one word after the other, all counts current.
 #[test]
 fn the_samplers_agree_with_enumeration() {
-    let (tiny, topics, words, (alpha, beta)) = tiny();
+    for case in [tiny(), frequent()] {
+        assert_samplers_agree(case);
+    }
+}
+
+fn assert_samplers_agree((written, topics, words, (alpha, beta)): Case) {
     let mut vocabulary = Names::default();
     for word in 0..words {
         vocabulary.intern(&word.to_string()).expect("room");
     }
     let mut corpus = Corpus::new(vocabulary);
-    tiny.iter().for_each(|document| corpus.push(document.iter().map(|&word| word as u32)));
+    written.iter().for_each(|document| corpus.push(document.iter().map(|&word| word as u32)));
     let plan = Plan::new(&corpus, 1, 1, 1);
     let share = Share::new(&corpus, &plan, 0);
+    // The worker has documents in an order of its own, and rows for words.
+    let mut shared_out = vec![Vec::new(); written.len()];
+    for row in 0..words {
+        share.of_row(row).for_each(|token| shared_out[share.documents[token] as usize].push(row));
+    }
+    let exact = exact((shared_out, topics, words, (alpha, beta)));
     let priors = Priors { alpha: alpha as f32, beta: beta as f32, words };
-    let rows = || (0..words).flat_map(|row| [share.of_row(row).len() as f32, 0.0, 0.0]).collect::<Vec<f32>>();
-    let known = || Topics::new(priors, &[share.len() as i32, 0, 0]);
+    let rows = || {
+        let count =
+            |place: usize| if place.is_multiple_of(topics) { share.of_row(place / topics).len() as f32 } else { 0.0 };
+        (0..words * topics).map(count).collect::<Vec<f32>>()
+    };
+    let known = || {
+        let mut totals = vec![0; topics];
+        totals[0] = share.len() as i32;
+        Topics::new(priors, &totals)
+    };
     let in_order = |assignments: &[Topic]| {
         share.by_document().iter().map(|&token| usize::from(assignments[token as usize])).collect::<Vec<usize>>()
     };
@@ -225,7 +255,7 @@ fn the_samplers_agree_with_enumeration() {
     let (mut counts, mut known_topics, mut random) = (rows(), known(), generator(12, 0, 0));
     let mut documents = Documents::new(&share, topics);
     (0..share.len()).for_each(|token| documents.assign(share.documents[token], token, 0));
-    assert_agree("conditional", || {
+    assert_agree("conditional", &exact, || {
         for (row, counts) in counts.chunks_mut(topics).enumerate() {
             let tokens = share.of_row(row);
             kernel::sample_word(counts, tokens, &share, &mut documents, &mut known_topics, &mut random);
@@ -235,7 +265,7 @@ fn the_samplers_agree_with_enumeration() {
 
     let (mut counts, mut known_topics, mut random) = (rows(), known(), generator(12, 0, 0));
     let mut proposals = Proposals::new(&share, topics, vec![0; share.len()]);
-    assert_agree("proposals", || {
+    assert_agree("proposals", &exact, || {
         proposals.sample_documents(&mut known_topics, &mut random);
         for (row, counts) in counts.chunks_mut(topics).enumerate() {
             proposals.sample_word(counts, share.of_row(row), &mut known_topics, &mut random);

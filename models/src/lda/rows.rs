@@ -5,17 +5,15 @@
 
 use super::Topic;
 use super::documents::Counted;
-use super::vector::{LANES, Lanes, Phi, Spot, Vector};
+use super::kernel::{TOGETHER, fetch};
+use super::topics::Word;
+use super::vector::{FEW, LANES, Vector, locate, locate_among_few};
 
 /// With more topics than these, rows would not be near at hand.
 pub(super) const TOPICS_MAX: usize = 256;
 
-/// All bits everywhere but in one place: the part that begins at `TOPICS_MAX − k` has that place at `k`.
-const ALL_BUT_ONE: [u16; 2 * TOPICS_MAX] = {
-    let mut bits = [u16::MAX; 2 * TOPICS_MAX];
-    bits[TOPICS_MAX] = 0;
-    bits
-};
+/// Of so many cache lines of a row the processor does not see coming that they are wanted.
+const ROW_LINES: usize = 4;
 
 /// Rows of counts, as long as all topics and some zeros.
 #[derive(Clone, Debug)]
@@ -44,6 +42,9 @@ impl CountRows {
 }
 
 impl Counted for CountRows {
+    const GROUPED: bool = false;
+    type Found = ();
+
     fn counts(&self, document: u32) -> impl Iterator<Item = (Topic, u16)> + '_ {
         (0..).zip(self.row(document).iter().flatten().copied())
     }
@@ -54,35 +55,44 @@ impl Counted for CountRows {
     }
 
     #[inline(always)]
-    fn reassign(&mut self, document: u32, (old, _): (Topic, Spot), new: Topic, _: Option<Spot>) {
-        *self.cell(document, old) -= 1;
-        *self.cell(document, new) += 1;
-    }
-
-    #[inline(always)]
-    fn weigh<V: Vector>(&self, document: u32, without: Topic, phi: &Phi, sums: &mut [Lanes]) -> (V, usize, Spot) {
-        let without = usize::from(without);
-        let keep = &ALL_BUT_ONE[TOPICS_MAX - without..].as_chunks::<LANES>().0[..self.width];
-        let mut all = V::load(&Lanes::default());
-        for (((counts, keep), phi), sum) in self.row(document).iter().zip(keep).zip(phi).zip(sums) {
-            all = all.add(V::of_row(counts, keep, phi));
-            all.store(sum);
+    fn draw<V: Vector, const N: usize>(
+        &mut self,
+        documents: &[u32; N],
+        old: &[Topic; N],
+        parts: &[f32; N],
+        word: &mut Word<'_>,
+    ) -> [(Topic, ()); N] {
+        let width = self.width;
+        for (&document, &topic) in documents.iter().zip(old) {
+            let topic = usize::from(topic);
+            V::lower(&mut self.groups[document as usize * width + topic / LANES], topic % LANES);
         }
-        (all, self.width, Spot { at: without / LANES, lane: without % LANES })
+        let rows = documents.map(|document| self.row(document));
+        let (phi, room) = (&word.phi[..width], word.sums.as_chunks_mut::<N>().0);
+        let all = V::weigh_rows(&rows, word.priors.alpha, phi, &mut room[..width]);
+        let mut drawn = [(0, ()); N];
+        if let (Some(sums), true) = (room.first_chunk::<FEW>(), N == TOGETHER && width < FEW) {
+            for which in 0..N {
+                let spot = locate_among_few(sums, which, width, all[which].prefixes(), parts[which]);
+                drawn[which].0 = (spot.at * LANES + spot.lane) as Topic;
+            }
+        } else {
+            for which in 0..N {
+                let prefixes = all[which].prefixes();
+                let (spot, _) = locate(&room[..width], which, prefixes, parts[which] * prefixes.last());
+                drawn[which].0 = (spot.at * LANES + spot.lane) as Topic;
+            }
+        }
+        drawn
     }
 
     #[inline(always)]
-    fn at(&self, document: u32, spot: Spot) -> (Topic, u16) {
-        ((spot.at * LANES + spot.lane) as Topic, self.row(document)[spot.at][spot.lane])
+    fn settle(&mut self, document: u32, _: Topic, new: Topic, (): ()) {
+        self.add(document, new);
     }
 
     #[inline(always)]
-    fn finder(&self, document: u32) -> *const u8 {
-        self.place(document).0
-    }
-
-    #[inline(always)]
-    fn place(&self, document: u32) -> (*const u8, usize) {
-        (self.groups.as_ptr().wrapping_add(document as usize * self.width).cast(), self.width * 2 * LANES)
+    fn fetch(&self, document: u32) {
+        fetch::<ROW_LINES>(self.groups.as_ptr().wrapping_add(document as usize * self.width).cast());
     }
 }

@@ -1,7 +1,9 @@
 //! What a worker knows of the topics while it goes through words: their totals, and one word's share of each.
 
 use super::Topic;
-use super::vector::{LANES, Lanes, Phi, Vector, locate};
+use super::kernel::TOGETHER;
+use super::vector::{FEW, LANES, Lanes, Phi, Vector, locate};
+use bytemuck::Pod;
 
 /// A word's shares are summed over groups of so many topics, so that one can be found without looking at all and
 /// changed without summing again.
@@ -18,133 +20,177 @@ pub struct Priors {
     pub words: usize,
 }
 
-/// The totals of the topics, and `φ(k) = (n_wk + β) / (n_k + βW)` of the word that is being sampled.
+/// The totals of the topics, and room for what follows of a word.
 #[derive(Clone, Debug)]
 pub struct Topics {
     pub(super) priors: Priors,
     /// `βW`.
     pub(super) smoothing: f32,
-    pub(super) totals: Vec<i32>,
-    /// `1 / (n_k + βW)`.
-    pub(super) inverse: Vec<f32>,
-    pub(super) phi: Box<Phi>,
-    pub(super) groups: Vec<Lanes>,
-    /// The sum of `phi`.
+    /// How many topics there are.
+    count: usize,
+    /// Of all numbers that a topic can have, so that none is out of bounds; as are those below.
+    pub(super) totals: Box<[i32; 1 << Topic::BITS]>,
+    phi: Box<Phi>,
+    groups: Vec<Lanes>,
+    sums: Vec<Lanes>,
+    company: Box<[u8; 1 << Topic::BITS]>,
+}
+
+/// A word that is being sampled: its counts, `φ(k) = (n_wk + β) / (n_k + βW)`, and the totals, which change with them.
+pub(super) struct Word<'a> {
+    pub(super) priors: Priors,
+    smoothing: f32,
+    row: &'a mut [f32],
+    totals: &'a mut [i32; 1 << Topic::BITS],
+    pub(super) phi: &'a mut Phi,
+    /// The sums of `phi` over groups of topics, where these are kept.
+    groups: &'a mut [Lanes],
+    /// The sum of `phi`, where groups are kept.
     pub(super) mass: f32,
-    /// Room for running sums.
-    pub(super) sums: Vec<Lanes>,
+    /// Room for the running sums of [`TOGETHER`] documents.
+    pub(super) sums: &'a mut [Lanes],
+    /// How many of the tokens that are sampled together have each topic.
+    pub(super) company: &'a mut [u8; 1 << Topic::BITS],
 }
 
 impl Topics {
     /// As many topics as there are totals: how many tokens each has.
     #[must_use]
     pub fn new(priors: Priors, totals: &[i32]) -> Self {
-        let phi = vec![Lanes::default(); (1 << Topic::BITS) / LANES].into_boxed_slice();
         let mut topics = Self {
             priors,
             smoothing: priors.beta * priors.words as f32,
-            totals: Vec::new(),
-            inverse: Vec::new(),
-            phi: phi.try_into().expect("as long as made"),
+            count: totals.len(),
+            totals: boxed(),
+            phi: boxed(),
             groups: vec![Lanes::default(); totals.len().div_ceil(GROUP * LANES)],
-            mass: 0.0,
-            // One more for what is not of the document.
-            sums: vec![Lanes::default(); 1 + totals.len().div_ceil(LANES)],
+            // One more for what is not of the document, and what stays infinite.
+            sums: vec![Lanes([f32::INFINITY; LANES]); TOGETHER * (1 + totals.len().div_ceil(LANES)).max(FEW)],
+            company: boxed(),
         };
         topics.set_totals(totals);
         topics
     }
 
+    /// How many topics there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// How many tokens each topic has, as far as the worker knows.
     #[must_use]
     pub fn totals(&self) -> &[i32] {
-        &self.totals
+        &self.totals[..self.count]
     }
 
     /// Takes over totals that others have changed too.
     pub fn set_totals(&mut self, totals: &[i32]) {
-        self.totals.clear();
-        self.totals.extend_from_slice(totals);
-        self.inverse.clear();
-        self.inverse.extend(totals.iter().map(|&total| 1.0 / (total as f32 + self.smoothing)));
-        // Whole vectors of them.
-        self.inverse.resize(totals.len().next_multiple_of(LANES), 0.0);
+        self.totals[..self.count].copy_from_slice(totals);
     }
 
     /// Counts one token more of a topic.
     pub fn add(&mut self, topic: Topic) {
-        let index = usize::from(topic);
-        self.totals[index] += 1;
-        self.inverse[index] = 1.0 / (self.totals[index] as f32 + self.smoothing);
+        self.totals[usize::from(topic)] += 1;
     }
 
-    /// Begins with a word, given its row.
+    /// Begins with a word, given its row; whether groups are kept.
     #[inline(always)]
-    pub(super) fn open<V: Vector>(&mut self, row: &[f32]) {
-        let (beta, (whole, left)) = (self.priors.beta, row.as_chunks::<LANES>());
-        let inverse = self.inverse.as_chunks::<LANES>().0;
-        for ((phi, counts), inverse) in self.phi.iter_mut().zip(whole).zip(inverse) {
-            V::of_word(counts, beta, inverse).store(phi);
+    pub(super) fn open<'a, V: Vector>(&'a mut self, row: &'a mut [f32], grouped: bool) -> Word<'a> {
+        let Self { priors, smoothing, ref mut totals, ref mut phi, ref mut groups, .. } = *self;
+        let ((whole, left), of_totals) = (row.as_chunks::<LANES>(), totals.as_chunks::<LANES>().0);
+        for ((phi, counts), totals) in phi.iter_mut().zip(whole).zip(of_totals) {
+            V::of_word(counts, priors.beta, totals, smoothing).store(phi);
         }
         if !left.is_empty() {
-            let mut counts = [0.0; LANES];
+            // Topics that there are not have no share.
+            let mut counts = [-priors.beta; LANES];
             counts[..left.len()].copy_from_slice(left);
-            // The inverses of topics that there are not are zero.
-            V::of_word(&counts, beta, &inverse[whole.len()]).store(&mut self.phi[whole.len()]);
+            V::of_word(&counts, priors.beta, &of_totals[whole.len()], smoothing).store(&mut phi[whole.len()]);
         }
-        self.mass = 0.0;
-        let used = row.len().div_ceil(LANES);
-        for (group, phi) in self.phi[..used].chunks(GROUP / LANES).enumerate() {
-            let mut sum = V::load(&phi[0]);
-            for phi in &phi[1..] {
-                sum = sum.add(V::load(phi));
+        let mut mass = 0.0;
+        if grouped {
+            let used = row.len().div_ceil(LANES);
+            for (group, phi) in phi[..used].chunks(GROUP / LANES).enumerate() {
+                let mut sum = V::load(&phi[0]);
+                for phi in &phi[1..] {
+                    sum = sum.add(V::load(phi));
+                }
+                let sum = sum.sum();
+                groups[group / LANES].0[group % LANES] = sum;
+                mass += sum;
             }
-            let sum = sum.sum();
-            self.groups[group / LANES].0[group % LANES] = sum;
-            self.mass += sum;
         }
+        let (sums, company) = (&mut self.sums, &mut self.company);
+        Word { priors, smoothing, row, totals, phi, groups, mass, sums, company }
+    }
+}
+
+impl Word<'_> {
+    /// How many of its tokens have a topic.
+    #[inline(always)]
+    pub(super) fn count(&self, topic: Topic) -> f32 {
+        self.row[usize::from(topic)]
     }
 
-    /// `φ` of a topic.
+    /// Counts so many tokens more of a topic; whether groups are kept.
     #[inline(always)]
-    pub(super) fn phi(&self, topic: usize) -> f32 {
-        self.phi[topic / LANES].0[topic % LANES]
+    pub(super) fn change<V: Vector>(&mut self, topic: Topic, by: i32, grouped: bool) {
+        let index = usize::from(topic);
+        let (count, total) = (self.row[index] + by as f32, self.totals[index] + by);
+        self.row[index] = count;
+        self.totals[index] = total;
+        let phi = (count + self.priors.beta) / (total as f32 + self.smoothing);
+        if grouped {
+            let (group, change) = (index / GROUP, phi - self.phi[index / LANES].0[index % LANES]);
+            self.groups[group / LANES].0[group % LANES] += change;
+            self.mass += change;
+        }
+        V::replace(&mut self.phi[index / LANES], index % LANES, phi);
     }
 
-    /// Changes `φ` of a topic, given what it was.
-    #[inline(always)]
-    pub(super) fn set_phi<V: Vector>(&mut self, topic: usize, from: f32, to: f32) {
-        V::replace(&mut self.phi[topic / LANES], topic % LANES, to);
-        let group = topic / GROUP;
-        self.groups[group / LANES].0[group % LANES] += to - from;
-        self.mass += to - from;
+    /// Whether a token of topic `from` may move to `to`, which was drawn by counts without the others that are sampled
+    /// together with it; `part` is a number from zero to below one.
+    ///
+    /// What was drawn has the likelihood `φ` and should have that of `φ` with the others in the counts, so it is a proposal
+    /// that the rule of Metropolis and Hastings accepts or not.
+    #[cold]
+    pub(super) fn accepts(&self, from: Topic, to: Topic, part: f32) -> bool {
+        let ratio = |topic: Topic| {
+            let (index, others) = (usize::from(topic), self.company[usize::from(topic)]);
+            let (count, total) = (self.row[index] + f32::from(others), self.totals[index] + i32::from(others));
+            let phi = (count + self.priors.beta) / (total as f32 + self.smoothing);
+            phi / self.phi[index / LANES].0[index % LANES]
+        };
+        part * ratio(from) < ratio(to)
     }
 
-    /// The topic other than `without` that `target`, a number below the sum of their `phi`, falls on.
+    /// The topic that `target`, a number below the sum of `phi`, falls on, where groups are kept.
     #[inline(always)]
-    pub(super) fn find<V: Vector>(&mut self, target: f32, without: usize) -> Topic {
-        let known = self.phi(without);
-        self.set_phi::<V>(without, known, 0.0);
-        let (group, rest) = find_among::<V>(&self.groups, &mut self.sums, target);
+    pub(super) fn find<V: Vector>(&mut self, target: f32) -> Topic {
+        let (group, rest) = find_among::<V>(self.groups, self.sums, target);
         let first = group * (GROUP / LANES);
-        let last = self.totals.len() - 1;
+        let last = self.row.len() - 1;
         let phi = &self.phi[first..(first + GROUP / LANES).min(last / LANES + 1)];
-        let (topic, _) = find_among::<V>(phi, &mut self.sums, rest);
-        self.set_phi::<V>(without, 0.0, known);
+        let (topic, _) = find_among::<V>(phi, self.sums, rest);
         (group * GROUP + topic).min(last) as Topic
     }
+}
+
+/// Zeros for all numbers that a topic can have.
+fn boxed<T: Pod, const N: usize>() -> Box<[T; N]> {
+    vec![T::zeroed(); N].into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("as long as made"))
 }
 
 /// Which of `weights` a number below their sum falls on, and how far into it; `sums` has room for as many sums.
 #[inline(always)]
 fn find_among<V: Vector>(weights: &[Lanes], sums: &mut [Lanes], target: f32) -> (usize, f32) {
     let sums = &mut sums[..weights.len()];
-    let mut all = V::load(&weights[0]);
-    all.store(&mut sums[0]);
-    for (weights, sum) in weights[1..].iter().zip(&mut sums[1..]) {
+    let mut all = V::zero();
+    for (weights, sum) in weights.iter().zip(&mut *sums) {
         all = all.add(V::load(weights));
         all.store(sum);
     }
-    let (spot, rest) = locate(sums, all.prefixes(), target);
+    let (spot, rest) = locate(sums.as_chunks::<1>().0, 0, all.prefixes(), target);
     (spot.at * LANES + spot.lane, rest)
 }

@@ -9,6 +9,9 @@ use bytemuck::{Pod, Zeroable};
 /// Numbers are worked on in groups of this many, the width of an AVX register.
 pub(super) const LANES: usize = 8;
 
+/// Among so few sums and infinite ones behind them a number is found by halving.
+pub(super) const FEW: usize = 16;
+
 /// Eight numbers that no cache line parts.
 #[repr(C, align(32))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
@@ -24,30 +27,60 @@ pub(super) struct Spot {
     pub(super) lane: usize,
 }
 
-/// Where `target` falls among weights whose running sums are `sums`, and `prefixes` those of the last of them; also how
-/// far into the weight it falls.
+/// Where `target` falls among weights whose running sums are number `which` of every one of `sums`, and `prefixes` those
+/// of the last of them; also how far into the weight it falls.
 #[inline(always)]
-pub(super) fn locate<V: Vector>(sums: &[Lanes], prefixes: V, target: f32) -> (Spot, f32) {
+pub(super) fn locate<V: Vector, const N: usize>(
+    sums: &[[Lanes; N]],
+    which: usize,
+    prefixes: V,
+    target: f32,
+) -> (Spot, f32) {
+    let (lane, rest) = lane_of(prefixes, target);
+    let at = V::passed(sums, which, lane, rest);
+    if at < sums.len() {
+        let passed = if at == 0 { 0.0 } else { sums[at - 1][which].0[lane] };
+        return (Spot { at, lane }, rest - passed);
+    }
+    (last_weight(sums.iter().map(|sums| &sums[which]), lane), 0.0)
+}
+
+/// As [`locate`] of the number at `part` of all, among `count` sums that are followed by infinite ones; not how far.
+#[inline(always)]
+pub(super) fn locate_among_few<V: Vector, const N: usize>(
+    sums: &[[Lanes; N]; FEW],
+    which: usize,
+    count: usize,
+    prefixes: V,
+    part: f32,
+) -> Spot {
+    let (lane, rest) = lane_of(prefixes, part * prefixes.last());
+    // Numbers that are not negative have the order of their bits.
+    let (mut at, rest) = (0, rest.to_bits());
+    for step in [FEW / 2, FEW / 4, FEW / 8, FEW / 16] {
+        // By arithmetic: which way it goes cannot be foreseen.
+        at += step * usize::from(sums[(at + step - 1) % FEW][which].0[lane].to_bits() <= rest);
+    }
+    if at < count { Spot { at, lane } } else { last_weight(sums[..count].iter().map(|sums| &sums[which]), lane) }
+}
+
+/// The lane that `target` falls into, given the running sums of all, and how far.
+#[inline(always)]
+fn lane_of<V: Vector>(prefixes: V, target: f32) -> (usize, f32) {
     // The lanes before the first have a sum of zero.
     let mut before = [Lanes::default(); 2];
     prefixes.store(&mut before[1]);
     let lane = (prefixes.not_above(target).count_ones() as usize).min(LANES - 1);
-    let rest = target - bytemuck::cast_slice::<Lanes, f32>(&before)[LANES - 1 + lane];
-    let at = V::passed(sums, lane, rest);
-    if at < sums.len() {
-        let passed = if at == 0 { 0.0 } else { sums[at - 1].0[lane] };
-        return (Spot { at, lane }, rest - passed);
-    }
-    (last_weight(sums, lane), 0.0)
+    (lane, target - bytemuck::cast_slice::<Lanes, f32>(&before)[LANES - 1 + lane])
 }
 
 /// The last place with a weight in a lane, or in one before or behind it: rounding may take a draw past all of a lane.
 #[cold]
-fn last_weight(sums: &[Lanes], lane: usize) -> Spot {
-    let end = sums[sums.len() - 1];
+fn last_weight<'a>(mut sums: impl DoubleEndedIterator<Item = &'a Lanes> + Clone, lane: usize) -> Spot {
+    let end = sums.clone().next_back().copied().unwrap_or_default();
     let has_weight = |lane: &usize| end.0[*lane] > 0.0;
     let lane = (0..=lane).rev().chain(lane..LANES).find(has_weight).unwrap_or(lane);
-    let at = sums.iter().position(|sum| sum.0[lane] >= end.0[lane]).unwrap_or(0);
+    let at = sums.position(|sum| sum.0[lane] >= end.0[lane]).unwrap_or(0);
     Spot { at, lane }
 }
 
@@ -58,14 +91,22 @@ pub(super) trait Vector: Copy {
 
     fn store(self, lanes: &mut Lanes);
 
-    /// `count φ` of topics in their order, of counts whose bits are among those to `keep`.
-    fn of_row(counts: &[u16; LANES], keep: &[u16; LANES], phi: &Lanes) -> Self;
+    fn zero() -> Self;
 
-    /// `count φ` of listed topics but for `without`, and a bit for where that is.
+    /// The running sums of `(count + α) φ` of rows, topics in their order, which must be as many as there are `phi` and
+    /// `sums`; the last of them.
+    fn weigh_rows<const N: usize>(
+        rows: &[&[[u16; LANES]]; N],
+        alpha: f32,
+        phi: &[Lanes],
+        sums: &mut [[Lanes; N]],
+    ) -> [Self; N];
+
+    /// `count φ` of listed topics, with one token less of `without`, and a bit for where that is.
     fn of_list(counts: &[u16; LANES], topics: &[Topic; LANES], without: Topic, phi: &Phi) -> (Self, u32);
 
-    /// `(count + β) / (n_k + βW)` of a word's counts, given the inverses.
-    fn of_word(counts: &[f32; LANES], beta: f32, inverse: &[f32; LANES]) -> Self;
+    /// `(count + β) / (n_k + βW)` of a word's counts and of totals `n_k`.
+    fn of_word(counts: &[f32; LANES], beta: f32, totals: &[i32; LANES], smoothing: f32) -> Self;
 
     fn add(self, other: Self) -> Self;
 
@@ -79,11 +120,14 @@ pub(super) trait Vector: Copy {
     /// A bit for each number that is not above `bound`.
     fn not_above(self, bound: f32) -> u32;
 
-    /// How many of the numbers in a lane are not above `bound`.
-    fn passed(sums: &[Lanes], lane: usize, bound: f32) -> usize;
+    /// How many of the numbers in a lane of number `which` of every one of `sums` are not above `bound`.
+    fn passed<const N: usize>(sums: &[[Lanes; N]], which: usize, lane: usize, bound: f32) -> usize;
 
     /// Puts a number into a lane, by way of all lanes: what is written as it will be read need not reach the cache before.
     fn replace(lanes: &mut Lanes, lane: usize, number: f32);
+
+    /// Takes one off a count, in the same way.
+    fn lower(counts: &mut [u16; LANES], lane: usize);
 }
 
 impl Vector for Lanes {
@@ -98,21 +142,39 @@ impl Vector for Lanes {
     }
 
     #[inline(always)]
-    fn of_row(counts: &[u16; LANES], keep: &[u16; LANES], phi: &Lanes) -> Self {
-        Self(std::array::from_fn(|i| f32::from(counts[i] & keep[i]) * phi.0[i]))
+    fn zero() -> Self {
+        Self::default()
+    }
+
+    #[inline(always)]
+    fn weigh_rows<const N: usize>(
+        rows: &[&[[u16; LANES]]; N],
+        alpha: f32,
+        phi: &[Lanes],
+        sums: &mut [[Lanes; N]],
+    ) -> [Self; N] {
+        let mut all = [Self::default(); N];
+        for ((all, row), which) in all.iter_mut().zip(rows).zip(0..) {
+            for ((counts, phi), sums) in row.iter().zip(phi).zip(&mut *sums) {
+                let weights: [f32; LANES] = std::array::from_fn(|i| (f32::from(counts[i]) + alpha) * phi.0[i]);
+                *all = all.add(Self(weights));
+                sums[which] = *all;
+            }
+        }
+        all
     }
 
     #[inline(always)]
     fn of_list(counts: &[u16; LANES], topics: &[Topic; LANES], without: Topic, phi: &Phi) -> (Self, u32) {
         let phi: &[f32] = bytemuck::cast_slice(phi);
-        let count = |i: usize| if topics[i] == without { 0 } else { counts[i] };
+        let count = |i: usize| counts[i].wrapping_sub(u16::from(topics[i] == without));
         let weights = std::array::from_fn(|i| f32::from(count(i)) * phi[usize::from(topics[i])]);
         (Self(weights), topics.iter().enumerate().fold(0, |bits, (i, &t)| bits | u32::from(t == without) << i))
     }
 
     #[inline(always)]
-    fn of_word(counts: &[f32; LANES], beta: f32, inverse: &[f32; LANES]) -> Self {
-        Self(std::array::from_fn(|i| (counts[i] + beta) * inverse[i]))
+    fn of_word(counts: &[f32; LANES], beta: f32, totals: &[i32; LANES], smoothing: f32) -> Self {
+        Self(std::array::from_fn(|i| (counts[i] + beta) / (totals[i] as f32 + smoothing)))
     }
 
     #[inline(always)]
@@ -146,28 +208,48 @@ impl Vector for Lanes {
     }
 
     #[inline(always)]
-    fn passed(sums: &[Lanes], lane: usize, bound: f32) -> usize {
-        sums.iter().filter(|sum| sum.0[lane] <= bound).count()
+    fn passed<const N: usize>(sums: &[[Lanes; N]], which: usize, lane: usize, bound: f32) -> usize {
+        sums.iter().filter(|sums| sums[which].0[lane] <= bound).count()
     }
 
     #[inline(always)]
     fn replace(lanes: &mut Lanes, lane: usize, number: f32) {
         lanes.0[lane] = number;
     }
+
+    #[inline(always)]
+    fn lower(counts: &mut [u16; LANES], lane: usize) {
+        counts[lane] = counts[lane].wrapping_sub(1);
+    }
 }
 
 /// The same with AVX2. SAFETY of every call here: only the samplers choose this type, after they have detected AVX2; the
-/// pointers are those of references to [`LANES`] numbers, and a topic is always below the length of `phi`.
+/// pointers are those of references to [`LANES`] numbers, or into slices whose lengths were compared, and a topic is always
+/// below the length of `phi`.
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "the instructions of AVX2 are behind a promise that the machine has them")]
 mod avx2 {
     use super::{LANES, Lanes, Phi, Topic, Vector};
     use std::arch::x86_64::*;
 
-    /// All bits of the lane, none of the others.
-    #[inline(always)]
-    fn only(lane: usize) -> __m256i {
-        unsafe { _mm256_cmpeq_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(lane as i32)) }
+    /// All bits of one lane, none of the others, for every lane.
+    static ONLY: [[i32; LANES]; LANES] = only();
+    static ONLY_COUNT: [[i16; LANES]; LANES] = {
+        let (mut narrow, only, mut i) = ([[0; LANES]; LANES], only(), 0);
+        while i < LANES * LANES {
+            narrow[i / LANES][i % LANES] = only[i / LANES][i % LANES] as i16;
+            i += 1;
+        }
+        narrow
+    };
+
+    const fn only() -> [[i32; LANES]; LANES] {
+        let (mut bits, mut lane) = ([[0; LANES]; LANES], 0);
+        while lane < LANES {
+            bits[lane][lane] = -1;
+            lane += 1;
+        }
+        bits
     }
 
     #[inline(always)]
@@ -187,31 +269,57 @@ mod avx2 {
         }
 
         #[inline(always)]
-        fn of_row(counts: &[u16; LANES], keep: &[u16; LANES], phi: &Lanes) -> Self {
-            unsafe {
-                let keep = _mm_loadu_si128(keep.as_ptr().cast());
-                let counts = _mm_and_si128(_mm_loadu_si128(counts.as_ptr().cast()), keep);
-                _mm256_mul_ps(widened(counts), Self::load(phi))
+        fn zero() -> Self {
+            unsafe { _mm256_setzero_ps() }
+        }
+
+        #[inline(always)]
+        fn weigh_rows<const N: usize>(
+            rows: &[&[[u16; LANES]]; N],
+            alpha: f32,
+            phi: &[Lanes],
+            sums: &mut [[Lanes; N]],
+        ) -> [Self; N] {
+            let mut all = [Self::zero(); N];
+            assert!(rows.iter().all(|row| row.len() == phi.len()) && sums.len() == phi.len(), "as many of each");
+            for at in 0..phi.len() {
+                unsafe {
+                    let phi = Self::load(phi.get_unchecked(at));
+                    for which in 0..N {
+                        let counts = widened(_mm_loadu_si128(rows[which].as_ptr().add(at).cast()));
+                        let weights = _mm256_mul_ps(_mm256_add_ps(counts, _mm256_set1_ps(alpha)), phi);
+                        all[which] = _mm256_add_ps(all[which], weights);
+                        all[which].store(&mut sums.get_unchecked_mut(at)[which]);
+                    }
+                }
             }
+            all
         }
 
         #[inline(always)]
         fn of_list(counts: &[u16; LANES], topics: &[Topic; LANES], without: Topic, phi: &Phi) -> (Self, u32) {
             unsafe {
+                // One by one: that takes less time than a gather where there is no AVX-512.
+                let of: *const f32 = phi.as_ptr().cast();
+                let one = |i: usize| _mm_load_ss(of.add(usize::from(topics[i])));
+                let (a, b) = (_mm_unpacklo_ps(one(0), one(1)), _mm_unpacklo_ps(one(2), one(3)));
+                let (c, d) = (_mm_unpacklo_ps(one(4), one(5)), _mm_unpacklo_ps(one(6), one(7)));
+                let phi = _mm256_set_m128(_mm_movelh_ps(c, d), _mm_movelh_ps(a, b));
                 let topics = _mm_loadu_si128(topics.as_ptr().cast());
                 let there = _mm_cmpeq_epi16(topics, _mm_set1_epi16(without.cast_signed()));
-                let counts = _mm_andnot_si128(there, _mm_loadu_si128(counts.as_ptr().cast()));
-                let phi = _mm256_i32gather_ps::<4>(phi.as_ptr().cast(), _mm256_cvtepu16_epi32(topics));
+                // All bits set are the number minus one.
+                let counts = _mm_add_epi16(there, _mm_loadu_si128(counts.as_ptr().cast()));
                 let bits = _mm_movemask_epi8(_mm_packs_epi16(there, _mm_setzero_si128()));
                 (_mm256_mul_ps(widened(counts), phi), bits.cast_unsigned())
             }
         }
 
         #[inline(always)]
-        fn of_word(counts: &[f32; LANES], beta: f32, inverse: &[f32; LANES]) -> Self {
+        fn of_word(counts: &[f32; LANES], beta: f32, totals: &[i32; LANES], smoothing: f32) -> Self {
             unsafe {
                 let counts = _mm256_add_ps(_mm256_loadu_ps(counts.as_ptr()), _mm256_set1_ps(beta));
-                _mm256_mul_ps(counts, _mm256_loadu_ps(inverse.as_ptr()))
+                let totals = _mm256_cvtepi32_ps(_mm256_loadu_si256(totals.as_ptr().cast()));
+                _mm256_div_ps(counts, _mm256_add_ps(totals, _mm256_set1_ps(smoothing)))
             }
         }
 
@@ -256,12 +364,12 @@ mod avx2 {
         }
 
         #[inline(always)]
-        fn passed(sums: &[Lanes], lane: usize, bound: f32) -> usize {
+        fn passed<const N: usize>(sums: &[[Lanes; N]], which: usize, lane: usize, bound: f32) -> usize {
             unsafe {
                 let (mut counts, bound) = (_mm256_setzero_si256(), _mm256_set1_ps(bound));
-                for sum in sums {
+                for sums in sums {
                     // Where it holds, all bits are set, which is the number minus one.
-                    let holds = _mm256_cmp_ps::<_CMP_LE_OQ>(Self::load(sum), bound);
+                    let holds = _mm256_cmp_ps::<_CMP_LE_OQ>(Self::load(&sums[which]), bound);
                     counts = _mm256_sub_epi32(counts, _mm256_castps_si256(holds));
                 }
                 let counts = _mm256_permutevar8x32_epi32(counts, _mm256_set1_epi32(lane as i32));
@@ -272,8 +380,19 @@ mod avx2 {
         #[inline(always)]
         fn replace(lanes: &mut Lanes, lane: usize, number: f32) {
             unsafe {
-                let mask = _mm256_castsi256_ps(only(lane));
-                _mm256_blendv_ps(Self::load(lanes), _mm256_set1_ps(number), mask).store(lanes);
+                // Not by a blend, which becomes a masked store: those take long, and what reads behind them waits.
+                let mask = _mm256_loadu_ps(ONLY[lane].as_ptr().cast());
+                let others = _mm256_andnot_ps(mask, Self::load(lanes));
+                _mm256_or_ps(others, _mm256_and_ps(mask, _mm256_set1_ps(number))).store(lanes);
+            }
+        }
+
+        #[inline(always)]
+        fn lower(counts: &mut [u16; LANES], lane: usize) {
+            unsafe {
+                let one = _mm_loadu_si128(ONLY_COUNT[lane].as_ptr().cast());
+                let lowered = _mm_add_epi16(_mm_loadu_si128(counts.as_ptr().cast()), one);
+                _mm_storeu_si128(counts.as_mut_ptr().cast(), lowered);
             }
         }
     }
@@ -290,20 +409,21 @@ mod tests {
         // Two sums of eight lanes; one weight is zero, and so is a lane.
         let weights: [[f32; LANES]; 2] =
             [[1.0, 0.0, 2.0, 0.0, 1.0, 1.0, 0.5, 0.5], [0.0, 3.0, 1.0, 0.0, 1.0, 2.0, 1.0, 2.0]];
-        let sums = [Lanes(weights[0]), Lanes(weights[0]).add(Lanes(weights[1]))];
-        let prefixes = sums[1].prefixes();
+        let sums = [[Lanes(weights[0])], [Lanes(weights[0]).add(Lanes(weights[1]))]];
+        let prefixes = sums[1][0].prefixes();
         assert_eq!(prefixes.last(), 16.0);
         let mut falls = [[0.0f32; LANES]; 2];
         for step in 0..1600 {
-            let (Spot { at, lane }, rest) = locate(&sums, prefixes, step as f32 * 0.01);
+            let (Spot { at, lane }, rest) = locate(&sums, 0, prefixes, step as f32 * 0.01);
             falls[at][lane] += 0.01;
             assert!((0.0..=weights[at][lane]).contains(&rest), "{rest}");
         }
         for (fall, weight) in falls.as_flattened().iter().zip(weights.as_flattened()) {
             assert!((fall - weight).abs() < 0.02, "{falls:?}");
         }
-        assert_eq!(locate(&sums, prefixes, 16.5).0, Spot { at: 1, lane: 7 }, "past the end the last is meant");
-        assert_eq!(last_weight(&sums, 3), Spot { at: 1, lane: 2 }, "a lane without weight is not meant");
+        assert_eq!(locate(&sums, 0, prefixes, 16.5).0, Spot { at: 1, lane: 7 }, "past the end the last is meant");
+        let without_weight = last_weight(sums.iter().flatten(), 3);
+        assert_eq!(without_weight, Spot { at: 1, lane: 2 }, "a lane without weight is not meant");
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -314,22 +434,27 @@ mod tests {
             return;
         }
         fn all<V: Vector>(counts: &[u16; LANES], topics: &[Topic; LANES], phi: &Phi, bound: f32) -> Vec<u32> {
-            let keep: [u16; LANES] = std::array::from_fn(|i| if i == 3 { 0 } else { u16::MAX });
-            let row = V::of_row(counts, &keep, &phi[0]);
+            let mut lowered = *counts;
+            V::lower(&mut lowered, 3);
+            let mut sums = [[Lanes::default(); 2]; 3];
+            let [row, _] = V::weigh_rows(&[&[lowered, *counts], &[*counts, lowered]], 0.1, &phi[..2], &mut sums[..2]);
             let (list, there) = V::of_list(counts, topics, topics[5], phi);
-            let word = V::of_word(&phi[1].0, 0.01, &phi[2].0);
-            let mut sums = [Lanes::default(); 3];
-            row.store(&mut sums[0]);
-            row.add(list).store(&mut sums[1]);
-            row.add(list).add(word).store(&mut sums[2]);
-            let prefixes = V::load(&sums[2]).prefixes();
-            let (spot, rest) = locate(&sums, prefixes, bound);
+            let totals = topics.map(|topic| i32::from(topic) * 5000);
+            let word = V::of_word(&phi[1].0, 0.01, &totals, 200.0);
+            row.add(list).store(&mut sums[1][1]);
+            row.add(list).add(word).store(&mut sums[2][1]);
+            let prefixes = V::load(&sums[2][1]).prefixes();
+            let (spot, rest) = locate(&sums, 1, prefixes, bound);
             let mut replaced = phi[3];
             V::replace(&mut replaced, 2, bound);
             let floats =
                 [row.sum(), list.sum(), word.sum(), list.last(), prefixes.last(), rest, V::load(&replaced).sum()];
-            let bits =
-                [there, row.not_above(bound), V::passed(&sums, 6, bound) as u32, (spot.at * LANES + spot.lane) as u32];
+            let bits = [
+                there,
+                row.not_above(bound),
+                V::passed(&sums, 1, 6, bound) as u32,
+                (spot.at * LANES + spot.lane) as u32,
+            ];
             floats.iter().map(|x| x.to_bits()).chain(bits).collect()
         }
         let mut random = generator(5, 0, 0);
