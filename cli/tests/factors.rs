@@ -47,6 +47,11 @@ fn a_regression_by_factors_is_the_same_on_threads_and_in_processes() {
     assert!(first["config"]["sync"] == "factors" && first["deployment"]["processes"] == 3, "{first}");
     assert!(last["bytes_sent"].as_u64().unwrap() > 0, "{last}");
     hemiola(folder.path(), &format!("train mlr f.csv {options} --processes 3 --fanout 1 --staleness 2 --filters zstd"));
+    let rounded = format!("{options} --round-errors 0.5");
+    hemiola(folder.path(), &format!("train mlr f.csv {rounded} --workers 3 --out rt.model"));
+    hemiola(folder.path(), &format!("train mlr f.csv {rounded} --processes 3 --out rp.model"));
+    assert_eq!(predict("rt.model"), predict("rp.model"));
+    assert_ne!(predict("rt.model"), predict("t.model"));
 }
 
 #[test]

@@ -11,6 +11,16 @@ pub(crate) const CASES: &[Case] = &[
         "--fanout has an effect only with --sync factors or auto: servers send to all workers",
     ),
     (
+        "train mlr two.svm --round-errors 0.5",
+        2,
+        "--round-errors has an effect only with --sync factors or auto: servers are sent rows",
+    ),
+    (
+        "train mlr two.svm --sync factors --round-errors 1.5",
+        2,
+        "invalid value '1.5' for '--round-errors <T>': expected a number above 0 and up to 1, such as 0.5",
+    ),
+    (
         "train mlr two.svm --sync factors --clocks-per-epoch 3",
         2,
         "--clocks-per-epoch has no effect with --sync factors: every minibatch is followed by one; give --batch",
