@@ -188,6 +188,29 @@ fn a_dictionary_by_peers_is_the_same_on_threads_and_in_processes() {
 }
 
 #[test]
+fn what_peers_would_do_on_a_cluster_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();
+    write_waves(folder.path());
+    for model in [
+        "dml f.csv --dimension 2 --batch 20 --fanout 2",
+        "l2mlr f.csv --staleness 1 --batch 10",
+        "sc waves-idx3-ubyte --patch 4 --patches 500 --atoms 12 --filters lz4",
+    ] {
+        let simulated = format!("simulate {model} --nodes 4 --epochs 2 --quiet");
+        let timed = format!("{simulated} --time-per-unit 1ns --report r.jsonl --plot p.svg");
+        let said = hemiola(folder.path(), &timed);
+        assert!(said.contains("virtual time") && said.contains("for 2 epochs"), "{said}");
+        assert_eq!(said, hemiola(folder.path(), &timed), "one seed, one outcome");
+        let report = std::fs::read_to_string(folder.path().join("r.jsonl")).unwrap();
+        let (first, last) = (json(report.lines().next().unwrap()), json(report.lines().last().unwrap()));
+        assert!(first["cluster"]["nodes"] == 4 && first["cluster"]["workers_per_node"] == 1, "{first}");
+        assert!(last["event"] == "summary" && last["bytes_sent"].as_u64().unwrap() > 0, "{last}");
+        hemiola(folder.path(), &simulated);
+    }
+}
+
+#[test]
 fn a_dictionary_is_learnt_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
     write_waves(folder.path());

@@ -86,9 +86,9 @@ pub(crate) const CASES: &[Case] = &[
         "filter 'key-cache' is for the rows of tables; factors can be compressed with lz4 or zstd",
     ),
     (
-        "simulate mlr two.svm --sync factors",
+        "simulate mlr two.svm --sync factors --workers 2",
         2,
-        "with --sync factors or auto every node is one worker; give --workers 1",
+        "--workers 2: a node that sends others factors is one worker; give 1, or leave it out",
     ),
     (
         "simulate mlr two.svm --sync factors --workers 1 --budget 1gbit",
@@ -233,6 +233,34 @@ pub(crate) const CASES: &[Case] = &[
         1,
         "the epochs have more iterations than can be counted; use fewer, or larger batches",
     ),
+    (
+        "train dml two.svm --dimension 1 --batch 1",
+        1,
+        "a batch of one example has no pairs to learn from; give larger batches",
+    ),
+    (
+        "simulate dml two.svm --workers 3",
+        2,
+        "--workers 3: a node that sends others factors is one worker; give 1, or leave it out",
+    ),
+    ("simulate dml two.svm --servers 2", 2, "--servers has no effect on peers, which have no servers; leave it out"),
+    ("simulate sc a.png --budget 1gbit", 2, "--budget has no effect on peers, which send nothing early; leave it out"),
+    (
+        "simulate dml two.svm --nodes 3 --fanout 3",
+        2,
+        "--fanout 3: 3 peers cannot send to so many others; expected a number from 1 to 2",
+    ),
+    (
+        "simulate l2mlr two.svm --fanout 2",
+        2,
+        "--fanout would leave out of a peer's weights what some examples say, and the duality gap is of all; leave it out",
+    ),
+    (
+        "simulate l2mlr two.svm --filters significant:1",
+        2,
+        "--filters significant holds back what must arrive: a minibatch is subtracted whole; leave it out",
+    ),
+    ("simulate sc missing.png", 1, "missing.png: cannot be read: No such file or directory (os error 2)"),
     ("predict good.model pairs.csv --vectors", 2, "--vectors has an effect only with metrics"),
     ("train sc", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train sc --help'"),
     ("train sc missing.png", 1, "missing.png: cannot be read: No such file or directory (os error 2)"),

@@ -287,8 +287,7 @@ impl Learner for PeerLearner<'_> {
         course: &mut Course,
         totals: impl FnOnce() -> Result<Vec<f64>, Error>,
     ) -> Result<bool, Error> {
-        let Some(patience) = self.config.patience else { return Ok(true) };
-        let quality = Quality::from_sums(&totals()?, self.data);
-        Ok(course.has_patience(patience, quality.test_loss.unwrap_or(f64::NAN)))
+        let loss = |totals: Vec<f64>| Quality::from_sums(&totals, self.data).test_loss.unwrap_or(f64::NAN);
+        course.goes_on_by(self.config.patience, || totals().map(loss))
     }
 }
