@@ -6,7 +6,7 @@ use crate::train::lda;
 use crate::train::mlr::Way;
 use anyhow::Result;
 use clap::Args;
-use hemiola::{Deployment, splash};
+use hemiola::{Deployment, sim, splash};
 use hemiola_models::HoldOut;
 use hemiola_models::corpus::Corpus;
 use hemiola_models::examples::Examples;
@@ -125,6 +125,16 @@ pub(crate) fn seconds_per_example(way: &Way, examples: &Examples) -> Result<f64>
         Way::Tables(_) | Way::Minibatches(_) | Way::Splash(_) => some.len() as u64,
     };
     Ok(least_seconds(trained.epochs.iter().map(|epoch| epoch.seconds)) / units as f64)
+}
+
+/// Seconds of one thread for a product of two numbers where factors are computed and subtracted: what a pass of one peer
+/// takes, `seconds_of_pass`, as a part of what it takes on a node that needs a second for each.
+///
+/// # Errors
+/// What `seconds_of_pass` says.
+pub(crate) fn seconds_per_product(seconds_of_pass: impl Fn(&Deployment) -> Result<f64>) -> Result<f64> {
+    let products = seconds_of_pass(&Deployment::Sim(sim::Config { seconds_per_unit: 1.0, ..sim::Config::new(1) }))?;
+    Ok(seconds_of_pass(&Deployment::threads(1))? / products.max(1.0))
 }
 
 /// The seconds of the fastest pass, from when each ended.

@@ -2,17 +2,21 @@
 
 use crate::failure::usage;
 use crate::plot::{self, Panel};
-use crate::progress::{Observed, Progress, Work, say, span};
+use crate::progress::{Figures, Observed, Progress, Work, say, span};
 use crate::report::{self, Report};
-use crate::train::{engine, l1lr, lda, mf, mlr};
+use crate::train::peers::ExchangeOptions;
+use crate::train::{dml, engine, l1lr, l2mlr, lda, mf, mlr, sc};
 use crate::{budget, calibrate, filters, numbers, outputs};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use hemiola::factors::cost::{Machine, Sync};
 use hemiola::sim::{self, Hazard, Servers, Straggler};
 use hemiola::{Deployment, Outcome};
+use hemiola_models::Epoch;
 use hemiola_models::l1lr::distributed;
 use hemiola_models::l1lr::model::L1lrModel;
+use hemiola_models::mlr::model::MlrModel;
+use hemiola_models::peers::{Exchange, Peers};
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -25,6 +29,7 @@ Examples:
   hemiola simulate lda docword.nips.txt.gz --nodes 16 --topics 100 --epochs 20
   hemiola simulate l1lr clicks.svm --nodes 100 --lambda 1e-4 --delay 8 --straggler 3:2.5
   hemiola simulate mlr wiki.libsvm --nodes 12 --workers 1 --bandwidth 10gbit --sync factors --fanout 4 --rate 0.5
+  hemiola simulate dml train-images-idx3-ubyte.gz --nodes 12 --bandwidth 10gbit --fanout 4 --epochs 3
   hemiola simulate mlr train-images-idx3-ubyte.gz --nodes 64 --workers 1 --engine splash --epochs 5
 
 Workers run for real; only the network and the passing of time are simulated. One seed gives one outcome.";
@@ -50,6 +55,15 @@ enum Model {
     /// Say what learning to tell classes apart would do on a cluster
     #[command(after_help = EXAMPLES)]
     Mlr(Box<Simulation<mlr::Problem>>),
+    /// Say what learning to tell classes apart, with a proof, would do on a cluster of peers
+    #[command(after_help = EXAMPLES)]
+    L2mlr(Box<PeerSimulation<l2mlr::Problem>>),
+    /// Say what learning a distance would do on a cluster of peers
+    #[command(after_help = EXAMPLES)]
+    Dml(Box<PeerSimulation<dml::Problem>>),
+    /// Say what learning a dictionary of patches would do on a cluster of peers
+    #[command(after_help = EXAMPLES)]
+    Sc(Box<PeerSimulation<sc::Problem>>),
 }
 
 #[derive(Args)]
@@ -58,6 +72,19 @@ struct Simulation<P: Args> {
     problem: P,
     #[command(flatten)]
     cluster: Cluster,
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+/// Of a model that is learnt by peers, one on every node.
+#[derive(Args)]
+struct PeerSimulation<P: Args> {
+    #[command(flatten)]
+    problem: P,
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    exchange: ExchangeOptions,
     #[command(flatten)]
     outputs: Outputs,
 }
@@ -82,9 +109,9 @@ struct Cluster {
     /// Nodes that have workers
     #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "8", allow_negative_numbers = true)]
     nodes: u32,
-    /// Workers on each node
-    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "2", allow_negative_numbers = true)]
-    workers: u32,
+    /// Workers on each node [default: 2, or 1 where nodes are peers that send one another factors]
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
+    workers: Option<u32>,
     /// Servers, each on a node of its own [default: one beside the workers of every node]
     #[arg(long, value_name = "S", value_parser = numbers::count, allow_negative_numbers = true)]
     servers: Option<u32>,
@@ -114,18 +141,23 @@ struct Cluster {
     /// How often a worker stands still and for how long, such as 0.5:20ms for every other second
     #[arg(long, value_name = "PER_SECOND:TIME", value_parser = numbers::hazard)]
     pauses: Option<(f64, f64)>,
-    /// How long a worker takes for a rating, a word, an example of mlr, a product of two numbers of mlr with --sync
-    /// factors, or a feature of an example of l1lr, such as 20ns [default: measured on this machine]
+    /// How long a worker takes for a rating, a word, an example of mlr, a product of two numbers where factors are sent,
+    /// or a feature of an example of l1lr, such as 20ns [default: measured on this machine]
     #[arg(long, value_name = "TIME", value_parser = numbers::time)]
     time_per_unit: Option<f64>,
 }
 
 impl Cluster {
-    fn config(&self, seed: u64, measure: impl FnOnce() -> Result<f64>) -> Result<sim::Config> {
+    /// Workers of a node that may have several.
+    fn workers(&self) -> u32 {
+        self.workers.unwrap_or(2)
+    }
+
+    fn config(&self, workers: u32, seed: u64, measure: impl FnOnce() -> Result<f64>) -> Result<sim::Config> {
         let mut config = sim::Config::new(self.nodes);
         config.seed = seed;
         config.filters = self.filters.as_ref().map(|list| list.filters.clone()).unwrap_or_default();
-        config.workers_per_node = self.workers;
+        config.workers_per_node = workers;
         if let Some(servers) = self.servers {
             config.servers = Servers::Apart(servers);
         }
@@ -149,17 +181,24 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// Checks that every node can be one peer.
     fn check_splash(&self) -> Result<()> {
         engine::refuse(&[("--priority", self.priority.is_some())])?;
         filters::check_all_arrive(self.filters.as_ref(), filters::REPLICAS)
     }
 
-    fn check_peers(&self, sync: &mlr::sync::Options) -> Result<()> {
+    /// Checks that every node can be one peer.
+    fn check_peers(&self) -> Result<()> {
         filters::check_all_arrive(self.filters.as_ref(), filters::MINIBATCHES)?;
-        if self.workers != 1 {
-            return Err(usage("with --sync factors or auto every node is one worker; give --workers 1"));
+        match self.workers {
+            None | Some(1) => Ok(()),
+            Some(workers) => Err(usage(format!(
+                "--workers {workers}: a node that sends others factors is one worker; give 1, or leave it out"
+            ))),
         }
+    }
+
+    fn check_sync(&self, sync: &mlr::sync::Options) -> Result<()> {
+        self.check_peers()?;
         sync.refuse(&[
             ("--budget", self.budget.is_some(), "nothing is sent early"),
             ("--priority", self.priority.is_some(), "nothing is sent early"),
@@ -172,6 +211,21 @@ impl Cluster {
         }
         Ok(())
     }
+
+    /// How peers keep together here, as far as options of clusters have an effect on them.
+    fn peers(&self, exchange: &ExchangeOptions) -> Result<Exchange> {
+        filters::check_without_kkt(self.filters.as_ref())?;
+        self.check_peers()?;
+        let given = [
+            ("--budget", self.budget.is_some(), "send nothing early"),
+            ("--priority", self.priority.is_some(), "send nothing early"),
+            ("--servers", self.servers.is_some(), "have no servers"),
+        ];
+        match given.iter().find(|(_, given, _)| *given) {
+            Some((option, _, why)) => Err(usage(format!("{option} has no effect on peers, which {why}; leave it out"))),
+            None => exchange.meaning(self.nodes),
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -180,6 +234,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Model::Lda(simulation) => simulate_lda(simulation),
         Model::L1lr(simulation) => simulate_l1lr(simulation),
         Model::Mlr(simulation) => simulate_mlr(simulation),
+        Model::L2mlr(simulation) => simulate_l2mlr(simulation),
+        Model::Dml(simulation) => simulate_dml(simulation),
+        Model::Sc(simulation) => simulate_sc(simulation),
     }
 }
 
@@ -187,7 +244,7 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
     let Simulation { problem, cluster, outputs } = simulation;
     filters::check_without_kkt(cluster.filters.as_ref())?;
     outputs.check(&problem.inputs()?)?;
-    let workers = cluster.nodes * cluster.workers;
+    let workers = cluster.nodes * cluster.workers();
     // The shape of a cluster does not change what the options mean, so one that costs nothing to make will do.
     let way = problem.way(&Deployment::sim(cluster.nodes), workers)?;
     if matches!(way, mf::Way::Splash(_)) {
@@ -198,7 +255,7 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
         mf::Way::Tables(config) => calibrate::seconds_per_rating(config.rank),
         mf::Way::Splash(config) => calibrate::seconds_per_rating_of_user(config, &ratings[..train], shape),
     };
-    let simulated = cluster.config(way.seed(), measure)?;
+    let simulated = cluster.config(cluster.workers(), way.seed(), measure)?;
     let (work, description) = (way.work(train), problem.description(&way));
     let course = Course { cluster, outputs, simulated, description, work, unit: "rating" };
     let (trained, report) =
@@ -217,7 +274,7 @@ fn simulate_lda(simulation: &Simulation<lda::Problem>) -> Result<()> {
         cluster.check_splash()?;
     }
     let corpus = problem.read()?.corpus;
-    let simulated = cluster.config(way.seed(), || calibrate::seconds_per_word(&way, &corpus))?;
+    let simulated = cluster.config(cluster.workers(), way.seed(), || calibrate::seconds_per_word(&way, &corpus))?;
     let (work, description) = (way.work(&corpus), problem.description(&way));
     let course = Course { cluster, outputs, simulated, description, work, unit: "word" };
     let (trained, report) = course.observe(|deployment, observe| way.train(deployment, None, &corpus, observe))?;
@@ -239,7 +296,7 @@ fn simulate_l1lr(simulation: &Simulation<l1lr::Problem>) -> Result<()> {
     let data = problem.read(None)?;
     let examples = &data.known;
     problem.group(examples, &mut config.blocks)?;
-    let simulated = cluster.config(config.seed, || Ok(calibrate::seconds_per_entry(examples)))?;
+    let simulated = cluster.config(cluster.workers(), config.seed, || Ok(calibrate::seconds_per_entry(examples)))?;
     let work = Work { units: ("values", examples.entries()), epochs: config.stopping.passes, may_stop_early: true };
     let description = problem.description(&l1lr::Way::Tasks(config.clone()));
     let course = Course { cluster, outputs, simulated, description, work, unit: "value" };
@@ -256,7 +313,7 @@ fn simulate_mlr(simulation: &Simulation<mlr::Problem>) -> Result<()> {
     let Simulation { problem, cluster, outputs } = simulation;
     filters::check_without_kkt(cluster.filters.as_ref())?;
     if problem.sync().by_minibatch() {
-        cluster.check_peers(problem.sync())?;
+        cluster.check_sync(problem.sync())?;
     }
     outputs.check(&problem.inputs()?)?;
     let mut way = problem.way(&Deployment::sim(cluster.nodes))?;
@@ -264,7 +321,8 @@ fn simulate_mlr(simulation: &Simulation<mlr::Problem>) -> Result<()> {
         cluster.check_splash()?;
     }
     let (examples, test) = problem.read()?;
-    let mut simulated = cluster.config(way.seed(), || calibrate::seconds_per_example(&way, &examples))?;
+    let workers = if problem.sync().by_minibatch() { 1 } else { cluster.workers() };
+    let mut simulated = cluster.config(workers, way.seed(), || calibrate::seconds_per_example(&way, &examples))?;
     if let mlr::Way::Cheaper(config) = way {
         let products_per_second = 1.0 / simulated.seconds_per_unit;
         let machine = Machine { bytes_per_second: cluster.bandwidth, products_per_second };
@@ -287,6 +345,84 @@ fn simulate_mlr(simulation: &Simulation<mlr::Problem>) -> Result<()> {
     course.end(report, &trained.outcome, trained.epochs.last(), ("Simulated softmax regression", panel))
 }
 
+fn simulate_l2mlr(simulation: &PeerSimulation<l2mlr::Problem>) -> Result<()> {
+    let PeerSimulation { problem, cluster, exchange, outputs } = simulation;
+    l2mlr::check_all_send(cluster.peers(exchange)?)?;
+    outputs.check(&problem.inputs()?)?;
+    let config = problem.config();
+    let (examples, test) = problem.read()?;
+    let (work, description) = (problem.work(&examples), problem.description());
+    let drawing = ("Simulated dual ascent", l2mlr::gap_panel as Drawn<_>);
+    let fit = simulation.run(config.seed, work, description, drawing, |epochs, place, observe| {
+        let fitted = problem.by_peers(&l2mlr::Config { epochs, ..config }, place, &examples, observe)?;
+        Ok((fitted.epochs, fitted.outcome, fitted.fit))
+    })?;
+    if let Some(test) = test {
+        let model = MlrModel::new(examples.classes, &fit.weights, Value::Null, Value::Null);
+        writeln!(stdout().lock(), "held out       loss {:.4}", model.evaluate(&test).loss())?;
+    }
+    Ok(())
+}
+
+fn simulate_dml(simulation: &PeerSimulation<dml::Problem>) -> Result<()> {
+    let PeerSimulation { problem, cluster, exchange, outputs } = simulation;
+    cluster.peers(exchange)?;
+    outputs.check(&problem.inputs()?)?;
+    let (config, data) = (problem.config(), problem.read()?);
+    let drawing = ("Simulated metric learning", dml::cost_panel as Drawn<_>);
+    simulation.run(config.seed, data.work(&config), problem.description(), drawing, |epochs, place, observe| {
+        let trained = data.by_peers(&dml::Config { epochs, ..config }, place, observe)?;
+        Ok((trained.epochs, trained.outcome, ()))
+    })
+}
+
+fn simulate_sc(simulation: &PeerSimulation<sc::Problem>) -> Result<()> {
+    let PeerSimulation { problem, cluster, exchange, outputs } = simulation;
+    cluster.peers(exchange)?;
+    outputs.check(&problem.inputs())?;
+    let (config, data) = (problem.config(), problem.read()?);
+    let drawing = ("Simulated sparse coding", sc::objective_panel as Drawn<_>);
+    simulation.run(config.seed, data.work(&config), problem.description(), drawing, |epochs, place, observe| {
+        let trained = data.by_peers(&sc::Config { epochs, ..config }, place, observe)?;
+        Ok((trained.epochs, trained.outcome, ()))
+    })
+}
+
+/// What draws epochs, over whatever they are drawn over.
+type Drawn<Q> = fn(&[Epoch<Q>], &str, fn(&Epoch<Q>) -> f64) -> Panel;
+
+/// How an epoch that has ended is told of.
+type Observe<'a, Q> = &'a mut (dyn FnMut(&Epoch<Q>) + Send);
+
+impl<P: Args> PeerSimulation<P> {
+    /// Simulates what `learn` does in so many passes, after one peer alone has shown how long it takes.
+    fn run<Q: Figures, T>(
+        &self,
+        seed: u64,
+        work: Work,
+        description: Value,
+        (title, drawn): (&str, Drawn<Q>),
+        learn: impl Fn(u32, &Peers<'_>, Observe<'_, Q>) -> Result<(Vec<Epoch<Q>>, Outcome, T)>,
+    ) -> Result<T> {
+        let Self { cluster, exchange, outputs, .. } = self;
+        let exchange = cluster.peers(exchange)?;
+        let simulated = cluster.config(1, seed, || {
+            calibrate::seconds_per_product(|deployment| {
+                let alone = Peers { deployment, exchange: Exchange::default(), threads: 1 };
+                let (epochs, ..) = learn(1, &alone, &mut |_| {})?;
+                Ok(epochs.last().map_or(0.0, |epoch| epoch.seconds))
+            })
+        })?;
+        let passes = work.epochs;
+        let course = Course { cluster, outputs, simulated, description, work, unit: "product" };
+        let ((epochs, outcome, learnt), report) = course
+            .observe(|deployment, observe| learn(passes, &Peers { deployment, exchange, threads: 1 }, observe))?;
+        let panel = drawn(&epochs, "virtual seconds", |epoch| epoch.seconds);
+        course.end(report, &outcome, epochs.last(), (title, panel))?;
+        Ok(learnt)
+    }
+}
+
 /// A simulation of any model: how it is shown, reported, drawn and told of.
 struct Course<'a> {
     cluster: &'a Cluster,
@@ -307,7 +443,7 @@ impl Course<'_> {
         let mut report = Report::create(outputs.report.as_deref())?;
         let mut description = self.description.clone();
         description["cluster"] = json!({
-            "nodes": cluster.nodes, "workers_per_node": cluster.workers, "servers": simulated.shards(),
+            "nodes": cluster.nodes, "workers_per_node": simulated.workers_per_node, "servers": simulated.shards(),
             "bandwidth_bytes_per_second": cluster.bandwidth, "latency_seconds": cluster.latency,
             "budget": simulated.budget, "filters": cluster.filters.as_ref().map(|list| &list.text), "jitter_seconds": cluster.jitter,
             "seconds_per_unit": simulated.seconds_per_unit,
@@ -315,7 +451,7 @@ impl Course<'_> {
         });
         report.line("start", &description)?;
         if !outputs.quiet {
-            let (nodes, workers) = (cluster.nodes, cluster.workers);
+            let (nodes, workers) = (cluster.nodes, simulated.workers_per_node);
             let nanoseconds = simulated.seconds_per_unit * 1e9;
             say(&format!("simulating {nodes} nodes of {workers} workers, {nanoseconds:.1} ns per {}", self.unit));
         }

@@ -1,19 +1,20 @@
 //! `hemiola train`: one subcommand per model.
 
-mod dml;
+pub(crate) mod dml;
 pub(crate) mod engine;
 mod held_out;
+mod images;
 pub(crate) mod job;
 pub(crate) mod l1lr;
-mod l2mlr;
+pub(crate) mod l2mlr;
 mod labelled;
 pub(crate) mod lda;
 pub(crate) mod mf;
 pub(crate) mod mlr;
-mod peers;
+pub(crate) mod peers;
 mod rica;
 mod saving;
-mod sc;
+pub(crate) mod sc;
 
 use clap::{Args, Subcommand};
 

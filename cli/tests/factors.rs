@@ -47,6 +47,11 @@ fn a_regression_by_factors_is_the_same_on_threads_and_in_processes() {
     assert!(first["config"]["sync"] == "factors" && first["deployment"]["processes"] == 3, "{first}");
     assert!(last["bytes_sent"].as_u64().unwrap() > 0, "{last}");
     hemiola(folder.path(), &format!("train mlr f.csv {options} --processes 3 --fanout 1 --staleness 2 --filters zstd"));
+    let rounded = format!("{options} --round-errors 0.5");
+    hemiola(folder.path(), &format!("train mlr f.csv {rounded} --workers 3 --out rt.model"));
+    hemiola(folder.path(), &format!("train mlr f.csv {rounded} --processes 3 --out rp.model"));
+    assert_eq!(predict("rt.model"), predict("rp.model"));
+    assert_ne!(predict("rt.model"), predict("t.model"));
 }
 
 #[test]
@@ -180,6 +185,29 @@ fn a_dictionary_by_peers_is_the_same_on_threads_and_in_processes() {
     assert!(judged["lost"].as_f64().unwrap() < 0.2, "{judged}");
     told_of_peers(folder.path(), 3);
     hemiola(folder.path(), &format!("train sc waves-idx3-ubyte {options} --processes 3 --fanout 1 --staleness 1"));
+}
+
+#[test]
+fn what_peers_would_do_on_a_cluster_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.csv"), flowers()).unwrap();
+    write_waves(folder.path());
+    for model in [
+        "dml f.csv --dimension 2 --batch 20 --fanout 2",
+        "l2mlr f.csv --staleness 1 --batch 10",
+        "sc waves-idx3-ubyte --patch 4 --patches 500 --atoms 12 --filters lz4",
+    ] {
+        let simulated = format!("simulate {model} --nodes 4 --epochs 2 --quiet");
+        let timed = format!("{simulated} --time-per-unit 1ns --report r.jsonl --plot p.svg");
+        let said = hemiola(folder.path(), &timed);
+        assert!(said.contains("virtual time") && said.contains("for 2 epochs"), "{said}");
+        assert_eq!(said, hemiola(folder.path(), &timed), "one seed, one outcome");
+        let report = std::fs::read_to_string(folder.path().join("r.jsonl")).unwrap();
+        let (first, last) = (json(report.lines().next().unwrap()), json(report.lines().last().unwrap()));
+        assert!(first["cluster"]["nodes"] == 4 && first["cluster"]["workers_per_node"] == 1, "{first}");
+        assert!(last["event"] == "summary" && last["bytes_sent"].as_u64().unwrap() > 0, "{last}");
+        hemiola(folder.path(), &simulated);
+    }
 }
 
 #[test]

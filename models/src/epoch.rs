@@ -30,6 +30,12 @@ pub struct Epoch<Quality> {
 const COMMON: usize = 7;
 
 impl<Quality> Epoch<Quality> {
+    /// After so many passes on the threads of one process, which sends nothing and waits for nobody; each is a clock.
+    pub(crate) fn alone(epoch: u32, seconds: f64, quality: Quality) -> Self {
+        let (clock, compute_seconds) = (epoch, seconds);
+        Self { epoch, clock, seconds, quality, bytes_sent: 0, bytes_received: 0, wait_seconds: 0.0, compute_seconds }
+    }
+
     /// What the workers have reported, whose own numbers `quality` makes sense of.
     pub(crate) fn from_report(
         observation: &Observation,
@@ -105,8 +111,20 @@ impl Course {
         patience: Option<u32>,
         loss: impl FnOnce(&[f64]) -> f64,
     ) -> Result<bool, Error> {
+        self.goes_on_by(patience, || Ok(loss(own(&worker.totals(report)?))))
+    }
+
+    /// The same where `loss` finds the held-out loss by itself, if it is asked for at all.
+    ///
+    /// # Errors
+    /// What `loss` says.
+    pub(crate) fn goes_on_by<E>(
+        &mut self,
+        patience: Option<u32>,
+        loss: impl FnOnce() -> Result<f64, E>,
+    ) -> Result<bool, E> {
         let Some(patience) = patience else { return Ok(true) };
-        Ok(self.has_patience(patience, loss(own(&worker.totals(report)?))))
+        Ok(self.has_patience(patience, loss()?))
     }
 
     /// Whether to go on after an epoch with that held-out loss.

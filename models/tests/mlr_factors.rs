@@ -141,6 +141,49 @@ fn staleness_and_few_receivers_learn_too() {
 }
 
 #[test]
+fn few_receivers_learn_what_all_examples_say() {
+    let loss = |fanout| {
+        let config = Config { fanout, epochs: PEERS, step: StepSize::Constant { rate: 1.0 }, ..config() };
+        train_with(&config, &Deployment::sim(PEERS))
+            .epochs
+            .last()
+            .and_then(|epoch| epoch.quality.test_loss)
+            .expect("held out")
+    };
+    let full = loss(None);
+    for fanout in [1, 2] {
+        assert!(loss(Some(fanout)) < 1.15 * full, "{} with fan-out {fanout}, and {full} with full", loss(Some(fanout)));
+    }
+}
+
+#[test]
+fn with_rounded_errors_as_much_is_learnt_and_less_travels() {
+    // Ten times as many classes as there are to tell: the others are never right.
+    let mut names = hemiola_models::Names::default();
+    assert!((0..10 * CLASSES).all(|class| names.intern(&class.to_string()).is_ok()));
+    let drawn = examples(800);
+    let mut set = Examples::new(names);
+    for at in 0..drawn.len() {
+        let example = drawn.example(at);
+        set.push(drawn.labels()[at], example.columns.iter().copied().zip(example.values.iter().copied()));
+    }
+    let (train_set, test_set) = set.split(HoldOut::Every(4)).expect("both parts");
+    let learn = |rounding, deployment: &Deployment| {
+        let config = Config { rounding, epochs: 8, ..config() };
+        train(&config, deployment, &train_set, Some(&test_set), |_| {}).expect("trained")
+    };
+    let loss = |trained: &Trained| trained.epochs[7].quality.test_loss.expect("held out");
+    let bytes = |trained: &Trained| trained.epochs[7].bytes_sent as f64;
+    let exact = learn(None, &Deployment::sim(PEERS));
+    for unit in [0.2, 1.0] {
+        let rounded = learn(Some(unit), &Deployment::sim(PEERS));
+        assert_eq!(rounded.weights, learn(Some(unit), &Deployment::threads(PEERS)).weights);
+        assert!(loss(&rounded) < 1.1 * loss(&exact), "{} with {unit}, and {}", loss(&rounded), loss(&exact));
+        assert!(bytes(&rounded) < 0.6 * bytes(&exact), "{} with {unit} of {}", bytes(&rounded), bytes(&exact));
+    }
+}
+
+#[test]
 fn training_stops_early_when_the_loss_no_longer_falls() {
     let step = StepSize::Constant { rate: 60.0 };
     let config = Config { patience: Some(1), epochs: 60, step, ..config() };
@@ -160,6 +203,10 @@ fn what_cannot_be_trained_is_refused() {
         refused(Config { fanout: Some(2), ..config() }).to_string(),
         "2 peers cannot send to 2 others each; the fan-out is from 1 to 1"
     );
+    for unit in [0.0, -1.0, 1.5, f32::NAN] {
+        let error = refused(Config { rounding: Some(unit), ..config() });
+        assert!(matches!(error, TrainError::Rounding { .. }), "{error}");
+    }
     let mut tiny = Examples::new(set.classes.clone());
     (0..20).for_each(|label| tiny.push(label % 2, [(0, 1e-9)]));
     let large = Config { step: StepSize::Constant { rate: f32::MAX }, batch: 1, ..config() };

@@ -6,18 +6,20 @@ use super::labelled::Labelled;
 use super::peers;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
-use crate::progress::{Figures, Observed, Work, span};
+use crate::progress::{Figures, Work, span};
 use crate::{deploy, interrupt, numbers};
 use anyhow::{Result, bail};
 use clap::Args;
-use hemiola_models::StepSize;
 use hemiola_models::dml::model::DmlModel;
 use hemiola_models::dml::neighbours::Neighbours;
 use hemiola_models::dml::pairs::{self, Pair};
 use hemiola_models::dml::peers as by_peers;
-use hemiola_models::dml::train::{Config, Progress, Trained, project, train, unprojected};
+pub(crate) use hemiola_models::dml::train::Config;
+use hemiola_models::dml::train::{Quality, Trained, project, train, unprojected};
 use hemiola_models::examples::Examples;
-use serde_json::json;
+use hemiola_models::peers::Peers;
+use hemiola_models::{Epoch, StepSize};
+use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -40,16 +42,23 @@ two examples of DATA, from 1, and 1 if they are alike or 0.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
+    problem: Problem,
+    #[command(flatten)]
+    peers: peers::Options,
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+/// What to learn from and how, wherever that happens.
+#[derive(Args)]
+pub(crate) struct Problem {
+    #[command(flatten)]
     examples: Labelled,
     /// Learn from these pairs instead of from the labels; nothing of DATA is held out then
     #[arg(long, value_name = "FILE")]
     pairs: Option<PathBuf>,
     #[command(flatten)]
     training: TrainingOptions,
-    #[command(flatten)]
-    peers: peers::Options,
-    #[command(flatten)]
-    outputs: Outputs,
 }
 
 #[derive(Args)]
@@ -87,37 +96,104 @@ struct TrainingOptions {
 
 /// Trains as the command line says.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let config = arguments.training.config();
-    let Labelled { data, held_out, .. } = &arguments.examples;
-    let description = json!({ "model": "dml", "data": data, "pairs": arguments.pairs,
-        "held_out": held_out.description(arguments.pairs.is_none().then_some(USUAL)), "config": config });
+    let problem = &arguments.problem;
+    let config = problem.config();
     let peers = arguments.peers.meaning()?;
     let together = peers.together();
-    let job = Job::new(peers.place, &arguments.outputs, &data[0], description);
+    let job = Job::new(peers.place, &arguments.outputs, &problem.examples.data[0], problem.description());
     if !deploy::is_child() {
-        arguments.check(&job)?;
+        job.check(&problem.inputs()?)?;
         interrupt::install()?;
     }
-    let (examples, test) = match &arguments.pairs {
-        None => arguments.examples.read(config.seed)?,
-        Some(_) => arguments.examples.read_whole()?,
-    };
-    if arguments.pairs.is_none() && examples.classes.len() < 2 {
-        bail!("{}: has examples of one class; expected two or more to tell apart", data[0].display());
-    }
-    if examples.features() == 0 {
-        bail!("{}: has examples without features; expected some", data[0].display());
-    }
-    let pairs = arguments.pairs.as_ref().map(|file| pairs::read(file, examples.len())).transpose()?;
-    let data = Data { examples: &examples, pairs: pairs.as_deref(), test: test.as_ref() };
-    arguments.train(&job, together, &config, &data)
+    arguments.train(&job, together, &config, &problem.read()?)
 }
 
 /// What is learnt from.
-struct Data<'a> {
-    examples: &'a Examples,
-    pairs: Option<&'a [Pair]>,
-    test: Option<&'a Examples>,
+pub(crate) struct Data {
+    examples: Examples,
+    pairs: Option<Vec<Pair>>,
+    test: Option<Examples>,
+}
+
+impl Data {
+    /// What there is to do.
+    pub(crate) fn work(&self, config: &Config) -> Work {
+        let pairs = self.pairs.as_ref();
+        let units = pairs.map_or(("examples", self.examples.len()), |pairs| ("pairs", pairs.len()));
+        Work { units, epochs: config.epochs, may_stop_early: config.patience.is_some() }
+    }
+
+    /// Learns by peers.
+    ///
+    /// # Errors
+    /// If nothing can be learnt, or the job fails.
+    pub(crate) fn by_peers(
+        &self,
+        config: &Config,
+        place: &Peers<'_>,
+        observe: &mut (dyn FnMut(&Epoch<Quality>) + Send),
+    ) -> Result<by_peers::Trained> {
+        Ok(by_peers::train(config, place, (&self.examples, self.test.as_ref()), self.pairs.as_deref(), observe)?)
+    }
+}
+
+impl Problem {
+    pub(crate) fn config(&self) -> Config {
+        self.training.config()
+    }
+
+    pub(crate) fn description(&self) -> Value {
+        let Labelled { data, held_out, .. } = &self.examples;
+        let held_out = held_out.description(self.pairs.is_none().then_some(USUAL));
+        json!({ "model": "dml", "data": data, "pairs": self.pairs, "held_out": held_out, "config": self.config() })
+    }
+
+    /// The files that are read.
+    ///
+    /// # Errors
+    /// If options contradict one another or have no effect.
+    pub(crate) fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
+        let mut inputs = self.examples.inputs()?;
+        let held_out = &self.examples.held_out;
+        if let Some(pairs) = &self.pairs {
+            if held_out.rule(None, 0).is_some() {
+                return Err(usage(
+                    "--pairs names examples of DATA, so none of them can be held out; give --test, or nothing",
+                ));
+            }
+            if pairs == Path::new("-") && inputs.iter().any(|(_, path)| *path == Path::new("-")) {
+                return Err(usage("standard input can be read only once; give '-' once"));
+            }
+            inputs.push(("--pairs", pairs));
+        }
+        let judged = held_out.test.is_some() || (self.pairs.is_none() && !held_out.no_holdout);
+        if self.training.patience.is_some() && !judged {
+            return Err(usage(
+                "--patience looks at held-out examples, and there are none; give --test, or leave it out",
+            ));
+        }
+        Ok(inputs)
+    }
+
+    /// Reads it all.
+    ///
+    /// # Errors
+    /// If something cannot be read, or nothing be learnt from it.
+    pub(crate) fn read(&self) -> Result<Data> {
+        let file = self.examples.data[0].display();
+        let (examples, test) = match &self.pairs {
+            None => self.examples.read(self.training.seed)?,
+            Some(_) => self.examples.read_whole()?,
+        };
+        if self.pairs.is_none() && examples.classes.len() < 2 {
+            bail!("{file}: has examples of one class; expected two or more to tell apart");
+        }
+        if examples.features() == 0 {
+            bail!("{file}: has examples without features; expected some");
+        }
+        let pairs = self.pairs.as_ref().map(|file| pairs::read(file, examples.len())).transpose()?;
+        Ok(Data { examples, pairs, test })
+    }
 }
 
 impl TrainingOptions {
@@ -147,58 +223,24 @@ struct Judged {
 const RAW: (usize, usize) = (1000, 1 << 27);
 
 impl Arguments {
-    /// Finds out before the work what would go wrong after it.
-    fn check(&self, job: &Job) -> Result<()> {
-        let mut inputs = self.examples.inputs()?;
-        let held_out = &self.examples.held_out;
-        if let Some(pairs) = &self.pairs {
-            if held_out.rule(None, 0).is_some() {
-                return Err(usage(
-                    "--pairs names examples of DATA, so none of them can be held out; give --test, or nothing",
-                ));
-            }
-            if pairs == Path::new("-") && inputs.iter().any(|(_, path)| *path == Path::new("-")) {
-                return Err(usage("standard input can be read only once; give '-' once"));
-            }
-            inputs.push(("--pairs", pairs));
-        }
-        let judged = held_out.test.is_some() || (self.pairs.is_none() && !held_out.no_holdout);
-        if self.training.patience.is_some() && !judged {
-            return Err(usage(
-                "--patience looks at held-out examples, and there are none; give --test, or leave it out",
-            ));
-        }
-        job.check(&inputs)
-    }
-
-    fn train(&self, job: &Job, together: Option<peers::Together>, config: &Config, data: &Data<'_>) -> Result<()> {
-        let Data { examples, pairs, test } = *data;
-        let counts = json!({ "train": examples.len(), "test": test.map(Examples::len), "pairs": pairs.map(<[Pair]>::len),
+    fn train(&self, job: &Job, together: Option<peers::Together>, config: &Config, data: &Data) -> Result<()> {
+        let Data { examples, pairs, test } = data;
+        let test = test.as_ref();
+        let counts = json!({ "train": examples.len(), "test": test.map(Examples::len), "pairs": pairs.as_ref().map(Vec::len),
             "features": examples.features(), "classes": examples.classes.len() });
-        let units = pairs.map_or(("examples", examples.len()), |pairs| ("pairs", pairs.len()));
-        let work = Work { units, epochs: config.epochs, may_stop_early: config.patience.is_some() };
-        let mut epochs: Vec<Progress> = Vec::new();
-        let (trained, outcome, report) = match together {
-            None => {
-                let (trained, report) = job.observe(("examples", counts), &work, |observe| {
-                    Ok(train(config, examples, pairs, test, job.workers, |progress| {
-                        epochs.push(*progress);
-                        observe(progress);
-                    })?)
-                })?;
-                (trained, None, report)
-            }
-            Some(together) => {
-                let (trained, report) = job.observe(("examples", counts), &work, |observe| {
-                    Ok(by_peers::train(config, &together.of(job), (examples, test), pairs, |epoch| {
-                        epochs.push(Progress::from(epoch));
-                        observe(epoch);
-                    })?)
-                })?;
-                let by_peers::Trained { projection, principal, outcome, .. } = trained;
-                (Trained { projection, principal }, Some(outcome), report)
-            }
-        };
+        let mut epochs: Vec<Epoch<Quality>> = Vec::new();
+        let ((trained, outcome), report) = job.observe(("examples", counts), &data.work(config), |observe| {
+            let mut observe = |epoch: &Epoch<Quality>| {
+                epochs.push(epoch.clone());
+                observe(epoch);
+            };
+            let Some(together) = together else {
+                return Ok((train(config, examples, pairs.as_deref(), test, job.workers, observe)?, None));
+            };
+            let by_peers::Trained { projection, principal, outcome, .. } =
+                data.by_peers(config, &together.of(job), &mut observe)?;
+            Ok((Trained { projection, principal }, Some(outcome)))
+        })?;
         if deploy::is_child() {
             return Ok(());
         }
@@ -207,13 +249,13 @@ impl Arguments {
         let last = epochs.last();
         model.config = json!(config);
         model.metrics = json!({ "epochs": last.map(|epoch| epoch.epoch),
-            "objective": last.map(|epoch| epoch.objective),
+            "objective": last.map(|epoch| epoch.quality.objective),
             "test_accuracy": judged.as_ref().map(|judged| judged.learnt),
             "principal_accuracy": judged.as_ref().map(|judged| judged.principal),
             "raw_accuracy": judged.as_ref().and_then(|judged| judged.raw.map(|raw| raw.0)) });
         let mut summary = model.metrics.clone();
         summary["seconds"] = json!(last.map(|epoch| epoch.seconds));
-        let drawing = ("Distance metric learning", cost_panel(&epochs));
+        let drawing = ("Distance metric learning", cost_panel(&epochs, "epoch", |epoch| f64::from(epoch.epoch)));
         peers::leave(job, report, outcome.as_ref(), summary, drawing, |path| Ok(model.save(path)?))?;
         if job.quiet {
             return Ok(());
@@ -227,13 +269,13 @@ impl Arguments {
         path: &Path,
         config: &Config,
         features: usize,
-        epochs: &[Progress],
+        epochs: &[Epoch<Quality>],
         judged: Option<&Judged>,
     ) -> Result<()> {
         let mut out = stdout().lock();
         if let Some(last) = epochs.last() {
             let spent = format!("after {} epochs and {} of training", last.epoch, span(last.seconds));
-            writeln!(out, "cost           {:.4} a pair, {spent}", last.objective)?;
+            writeln!(out, "cost           {:.4} a pair, {spent}", last.quality.objective)?;
         }
         if let Some(Judged { learnt, principal, raw }) = judged {
             let Config { neighbours, dimension, .. } = config;
@@ -249,7 +291,7 @@ impl Arguments {
         }
         let model = path.display().to_string();
         writeln!(out, "model          {model}")?;
-        writeln!(out, "next           hemiola predict {} {}", quoted(&model), quoted(&self.examples.next()))?;
+        writeln!(out, "next           hemiola predict {} {}", quoted(&model), quoted(&self.problem.examples.next()))?;
         Ok(())
     }
 }
@@ -272,30 +314,16 @@ fn judge(trained: &Trained, config: &Config, examples: &Examples, test: &Example
     Judged { learnt: projected(&trained.projection), principal: projected(&trained.principal), raw }
 }
 
-impl Figures for by_peers::Quality {
+impl Figures for Quality {
     fn figures(&self) -> String {
         let held_out = self.test_accuracy.map(|accuracy| format!(", held-out accuracy {accuracy:.4}"));
         format!("cost {:.4}{}", self.objective, held_out.unwrap_or_default())
     }
 }
 
-impl Observed for Progress {
-    fn number(&self) -> u32 {
-        self.epoch
-    }
-
-    fn seconds(&self) -> f64 {
-        self.seconds
-    }
-
-    fn figures(&self) -> String {
-        let Self { objective, test_accuracy, .. } = *self;
-        by_peers::Quality { objective, test_accuracy }.figures()
-    }
-}
-
-fn cost_panel(epochs: &[Progress]) -> Panel {
-    let points = epochs.iter().map(|epoch| (f64::from(epoch.epoch), epoch.objective)).collect();
+/// The cost of pairs as it falls, over whatever `at` says.
+pub(crate) fn cost_panel(epochs: &[Epoch<Quality>], x: &str, at: fn(&Epoch<Quality>) -> f64) -> Panel {
+    let points = epochs.iter().map(|epoch| (at(epoch), epoch.quality.objective)).collect();
     let curves = vec![Curve { name: "pairs".to_owned(), points }];
-    Panel::Curves { title: "Cost".to_owned(), x: "epoch".to_owned(), y: "mean over pairs".to_owned(), curves }
+    Panel::Curves { title: "Cost".to_owned(), x: x.to_owned(), y: "mean over pairs".to_owned(), curves }
 }

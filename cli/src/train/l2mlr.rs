@@ -6,14 +6,17 @@ use super::labelled::Labelled;
 use super::peers;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
-use crate::progress::{Figures, Observed, Work, span};
+use crate::progress::{Figures, Work, span};
 use crate::{deploy, interrupt, numbers};
 use anyhow::{Result, bail};
 use clap::Args;
+use hemiola_models::Epoch;
 use hemiola_models::examples::Examples;
 use hemiola_models::l2mlr::peers as by_peers;
-use hemiola_models::l2mlr::solver::{Config, Fit, Progress, fit};
+pub(crate) use hemiola_models::l2mlr::solver::Config;
+use hemiola_models::l2mlr::solver::{Fit, Quality, fit};
 use hemiola_models::mlr::model::MlrModel;
+use hemiola_models::peers::{Exchange, Peers};
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -35,13 +38,20 @@ compressed by gzip, and '-' is standard input. Features should be of similar siz
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    examples: Labelled,
-    #[command(flatten)]
-    training: TrainingOptions,
+    problem: Problem,
     #[command(flatten)]
     peers: peers::Options,
     #[command(flatten)]
     outputs: Outputs,
+}
+
+/// What to learn from and how, wherever that happens.
+#[derive(Args)]
+pub(crate) struct Problem {
+    #[command(flatten)]
+    examples: Labelled,
+    #[command(flatten)]
+    training: TrainingOptions,
 }
 
 #[derive(Args)]
@@ -72,35 +82,88 @@ const BATCH: u32 = 100;
 
 /// Trains as the command line says.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let Labelled { data, held_out, .. } = &arguments.examples;
-    let TrainingOptions { lambda, gap, no_bias, epochs, batch, seed } = arguments.training;
-    let config = Config { lambda, bias: !no_bias, gap, epochs, seed };
-    let description = json!({ "model": "l2mlr", "data": data, "held_out": held_out.description(Some(USUAL)),
-        "batch": batch, "config": config });
+    let problem = &arguments.problem;
     let peers = arguments.peers.meaning()?;
     let together = peers.together();
     match together {
-        None if batch.is_some() => return Err(usage("--batch has an effect only with --peers or --processes")),
-        Some(together) if together.is_partial() => {
-            return Err(usage(
-                "--fanout would leave out of a peer's weights what some examples say, and the duality gap is of all; leave it out",
-            ));
+        None if problem.training.batch.is_some() => {
+            return Err(usage("--batch has an effect only with --peers or --processes"));
         }
-        Some(_) if arguments.peers.has_workers() => {
-            return Err(usage("--workers has no effect with --peers or --processes: a peer of l2mlr is one thread"));
-        }
-        _ => {}
+        Some(together) => check_all_send(together.exchange())?,
+        None => {}
     }
-    let job = Job::new(peers.place, &arguments.outputs, &data[0], description);
+    if together.is_some() && arguments.peers.has_workers() {
+        return Err(usage("--workers has no effect with --peers or --processes: a peer of l2mlr is one thread"));
+    }
+    let job = Job::new(peers.place, &arguments.outputs, &problem.examples.data[0], problem.description());
     if !deploy::is_child() {
-        job.check(&arguments.examples.inputs()?)?;
+        job.check(&problem.inputs()?)?;
         interrupt::install()?;
     }
-    let (examples, test) = arguments.examples.read(seed)?;
-    if examples.classes.len() < 2 {
-        bail!("{}: has examples of one class; expected two or more to tell apart", data[0].display());
+    let (examples, test) = problem.read()?;
+    arguments.train(&job, together, examples, test.as_ref())
+}
+
+/// Refuses a partial broadcast.
+///
+/// # Errors
+/// If it is one.
+pub(crate) fn check_all_send(exchange: Exchange) -> Result<()> {
+    match exchange.fanout {
+        Some(_) => Err(usage(
+            "--fanout would leave out of a peer's weights what some examples say, and the duality gap is of all; leave it out",
+        )),
+        None => Ok(()),
     }
-    arguments.train(&job, together, &config, examples, test.as_ref())
+}
+
+impl Problem {
+    pub(crate) fn config(&self) -> Config {
+        let TrainingOptions { lambda, gap, no_bias, epochs, seed, .. } = self.training;
+        Config { lambda, bias: !no_bias, gap, epochs, seed }
+    }
+
+    pub(crate) fn description(&self) -> Value {
+        let Labelled { data, held_out, .. } = &self.examples;
+        json!({ "model": "l2mlr", "data": data, "held_out": held_out.description(Some(USUAL)),
+            "batch": self.training.batch, "config": self.config() })
+    }
+
+    pub(crate) fn inputs(&self) -> Result<Vec<(&'static str, &Path)>> {
+        self.examples.inputs()
+    }
+
+    /// Reads the examples.
+    ///
+    /// # Errors
+    /// If they cannot be read, or there is nothing to tell apart.
+    pub(crate) fn read(&self) -> Result<(Examples, Option<Examples>)> {
+        let (examples, test) = self.examples.read(self.training.seed)?;
+        if examples.classes.len() < 2 {
+            let file = self.examples.data[0].display();
+            bail!("{file}: has examples of one class; expected two or more to tell apart");
+        }
+        Ok((examples, test))
+    }
+
+    /// What there is to do.
+    pub(crate) fn work(&self, examples: &Examples) -> Work {
+        Work { units: ("examples", examples.len()), epochs: self.training.epochs, may_stop_early: true }
+    }
+
+    /// Fits by peers.
+    ///
+    /// # Errors
+    /// If the job fails.
+    pub(crate) fn by_peers(
+        &self,
+        config: &Config,
+        place: &Peers<'_>,
+        examples: &Examples,
+        observe: &mut (dyn FnMut(&Epoch<Quality>) + Send),
+    ) -> Result<by_peers::Fitted> {
+        Ok(by_peers::fit(examples, config, self.training.batch.unwrap_or(BATCH), place, observe)?)
+    }
 }
 
 impl Arguments {
@@ -108,35 +171,24 @@ impl Arguments {
         &self,
         job: &Job,
         together: Option<peers::Together>,
-        config: &Config,
         examples: Examples,
         test: Option<&Examples>,
     ) -> Result<()> {
+        let (problem, config) = (&self.problem, &self.problem.config());
         let counts = json!({ "train": examples.len(), "test": test.map(Examples::len),
             "features": examples.features(), "classes": examples.classes.len() });
-        let work = Work { units: ("examples", examples.len()), epochs: config.epochs, may_stop_early: true };
-        let mut epochs: Vec<Progress> = Vec::new();
-        let (fit, outcome, report) = match together {
-            None => {
-                let (fit, report) = job.observe(("examples", counts), &work, |observe| {
-                    Ok(fit(&examples, config, job.workers, |progress| {
-                        epochs.push(*progress);
-                        observe(progress);
-                    }))
-                })?;
-                (fit, None, report)
-            }
-            Some(together) => {
-                let batch = self.training.batch.unwrap_or(BATCH);
-                let (fitted, report) = job.observe(("examples", counts), &work, |observe| {
-                    Ok(by_peers::fit(&examples, config, batch, &together.of(job), |epoch| {
-                        epochs.push(Progress::from(epoch));
-                        observe(epoch);
-                    })?)
-                })?;
-                (fitted.fit, Some(fitted.outcome), report)
-            }
-        };
+        let mut epochs: Vec<Epoch<Quality>> = Vec::new();
+        let ((fit, outcome), report) = job.observe(("examples", counts), &problem.work(&examples), |observe| {
+            let mut observe = |epoch: &Epoch<Quality>| {
+                epochs.push(epoch.clone());
+                observe(epoch);
+            };
+            let Some(together) = together else {
+                return Ok((fit(&examples, config, job.workers, observe), None));
+            };
+            let fitted = problem.by_peers(config, &together.of(job), &examples, &mut observe)?;
+            Ok((fitted.fit, Some(fitted.outcome)))
+        })?;
         if deploy::is_child() {
             return Ok(());
         }
@@ -150,7 +202,7 @@ impl Arguments {
         let seconds = epochs.last().map_or(0.0, |epoch| epoch.seconds);
         let mut summary = model.metrics.clone();
         summary["seconds"] = json!(seconds);
-        let drawing = ("Softmax regression", gap_panel(&epochs));
+        let drawing = ("Softmax regression", gap_panel(&epochs, "epoch", |epoch| f64::from(epoch.epoch)));
         peers::leave(job, report, outcome.as_ref(), summary, drawing, |path| Ok(model.save(path)?))?;
         if job.quiet {
             return Ok(());
@@ -175,36 +227,23 @@ impl Arguments {
         }
         let model = path.display().to_string();
         writeln!(out, "model          {model}")?;
-        writeln!(out, "next           hemiola eval {} {}", quoted(&model), quoted(&self.examples.next()))?;
+        writeln!(out, "next           hemiola eval {} {}", quoted(&model), quoted(&self.problem.examples.next()))?;
         Ok(())
     }
 }
 
-impl Observed for Progress {
-    fn number(&self) -> u32 {
-        self.epoch
-    }
-
-    fn seconds(&self) -> f64 {
-        self.seconds
-    }
-
+impl Figures for Quality {
     fn figures(&self) -> String {
-        match self.objective {
-            Some(objective) => format!("objective {objective:.6}, gap {:.2e}", self.gap),
+        match self.whole {
+            Some(whole) => format!("objective {:.6}, gap {:.2e}", whole.objective, self.gap),
             None => format!("gap about {:.2e}", self.gap),
         }
     }
 }
 
-impl Figures for by_peers::Quality {
-    fn figures(&self) -> String {
-        format!("objective {:.6}, gap {:.2e}", self.objective, self.gap)
-    }
-}
-
-fn gap_panel(epochs: &[Progress]) -> Panel {
-    let points = epochs.iter().map(|epoch| (f64::from(epoch.epoch), epoch.gap.max(1e-12).log10())).collect();
+/// The gap as it closes, over whatever `at` says.
+pub(crate) fn gap_panel(epochs: &[Epoch<Quality>], x: &str, at: fn(&Epoch<Quality>) -> f64) -> Panel {
+    let points = epochs.iter().map(|epoch| (at(epoch), epoch.quality.gap.max(1e-12).log10())).collect();
     let curves = vec![Curve { name: "gap".to_owned(), points }];
-    Panel::Curves { title: "Duality gap".to_owned(), x: "epoch".to_owned(), y: "log10".to_owned(), curves }
+    Panel::Curves { title: "Duality gap".to_owned(), x: x.to_owned(), y: "log10".to_owned(), curves }
 }

@@ -26,15 +26,34 @@ pub(super) struct Options {
     /// Learn by so many peers, each a process on this machine, over tcp
     #[arg(long, value_name = "P", value_parser = numbers::team, allow_negative_numbers = true)]
     processes: Option<u32>,
+    #[command(flatten)]
+    exchange: ExchangeOptions,
+    /// What shortens messages, with --processes: lz4 or zstd
+    #[arg(long, value_name = "LIST", value_parser = filters::parse)]
+    filters: Option<filters::List>,
+}
+
+/// How peers keep together, wherever they are.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[group(id = "exchange_options")]
+pub(crate) struct ExchangeOptions {
     /// To how many others a peer sends its factors [default: all]
     #[arg(long, value_name = "Q", value_parser = numbers::count, allow_negative_numbers = true)]
     fanout: Option<u32>,
     /// Iterations that a peer may be ahead of those who send to it [default: 0]
     #[arg(long, value_name = "ITERATIONS", value_parser = numbers::whole, allow_negative_numbers = true)]
     staleness: Option<u32>,
-    /// What shortens messages, with --processes: lz4 or zstd
-    #[arg(long, value_name = "LIST", value_parser = filters::parse)]
-    filters: Option<filters::List>,
+}
+
+impl ExchangeOptions {
+    /// What they say of so many peers.
+    ///
+    /// # Errors
+    /// If there are not as many others as a peer is to send to.
+    pub(crate) fn meaning(&self, peers: u32) -> Result<Exchange> {
+        check_fanout(self.fanout, peers, "peer")?;
+        Ok(Exchange { staleness: self.staleness.unwrap_or(0), fanout: self.fanout })
+    }
 }
 
 /// Where that is, and how peers keep together if there are any.
@@ -55,7 +74,7 @@ impl Options {
     /// # Errors
     /// If one has no effect, or contradicts another.
     pub(super) fn meaning(&self) -> Result<Meaning> {
-        let Self { workers, fanout, staleness, filters, .. } = self;
+        let Self { workers, exchange, filters, .. } = self;
         filters::check_without_kkt(filters.as_ref())?;
         let peers = match (self.peers, self.processes) {
             (Some(_), Some(_)) => {
@@ -65,8 +84,8 @@ impl Options {
             }
             (None, None) => {
                 let given = [
-                    ("--fanout", fanout.is_some()),
-                    ("--staleness", staleness.is_some()),
+                    ("--fanout", exchange.fanout.is_some()),
+                    ("--staleness", exchange.staleness.is_some()),
                     ("--filters", filters.is_some()),
                 ];
                 if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
@@ -80,8 +99,7 @@ impl Options {
         if filters.is_some() && self.processes.is_none() {
             return Err(usage("--filters needs --processes: nothing travels between the threads of one process"));
         }
-        check_fanout(*fanout, peers, "peer")?;
-        let exchange = Exchange { staleness: staleness.unwrap_or(0), fanout: *fanout };
+        let exchange = exchange.meaning(peers)?;
         let threads = workers.unwrap_or((deploy::cores() / peers).max(1));
         let kind = if self.processes.is_some() { "tcp" } else { "threads" };
         let description = json!({ "kind": kind, "peers": peers, "threads_per_peer": threads, "exchange": exchange,
@@ -127,9 +145,8 @@ impl Meaning {
 }
 
 impl Together {
-    /// Whether peers send to only some of the others.
-    pub(super) fn is_partial(&self) -> bool {
-        self.exchange.fanout.is_some()
+    pub(super) fn exchange(&self) -> Exchange {
+        self.exchange
     }
 
     /// The peers of a job.

@@ -1,19 +1,18 @@
 //! `hemiola train rica`: learns features of images.
 
+use super::images::{PatchOptions, PictureOption};
 use super::job::{Job, Outputs, quoted};
 use super::saving;
 use crate::plot::{Curve, Panel};
 use crate::progress::{Figures, Work, span};
-use crate::{consistency, deploy, interrupt, numbers, outputs, report, tiles};
+use crate::{consistency, deploy, interrupt, numbers, report};
 use anyhow::Result;
 use clap::Args;
-use hemiola_models::images::Image;
 use hemiola_models::patches::Patches;
 use hemiola_models::rica::model::RicaModel;
 use hemiola_models::rica::train::{Arranged, Config, Epoch, Quality, clocks_per_epoch, train};
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,23 +34,15 @@ pub(crate) struct Arguments {
     saving: saving::Options,
     #[command(flatten)]
     outputs: Outputs,
-    /// Draw the filters as tiles into a .png
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    picture: Option<PathBuf>,
+    #[command(flatten)]
+    picture: PictureOption,
 }
 
 /// What to train on and how.
 #[derive(Args)]
 struct Problem {
-    /// Files of images
-    #[arg(required = true, value_name = "DATA")]
-    data: Vec<PathBuf>,
-    /// Pixels of a patch's side
-    #[arg(long, value_name = "SIDE", value_parser = numbers::patch_side, default_value = "8", allow_negative_numbers = true)]
-    patch: usize,
-    /// Patches to draw, of which a tenth is held out
-    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "100000", allow_negative_numbers = true)]
-    patches: u32,
+    #[command(flatten)]
+    images: PatchOptions,
     #[command(flatten)]
     training: TrainingOptions,
     #[command(flatten)]
@@ -87,31 +78,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { problem, deployment, saving, outputs, picture } = arguments;
     let place = deployment.meaning(problem.consistency.meaning()?)?;
     let config = problem.config(&place.deployment)?;
-    let mut job = Job::new(place, outputs, &problem.data[0], problem.description(&config));
-    job.checkpoints = saving.meaning(clocks_per_epoch(problem.patches as usize, job.workers as usize, config.batch))?;
+    let mut job = Job::new(place, outputs, &problem.images.data[0], problem.description(&config));
+    job.checkpoints =
+        saving.meaning(clocks_per_epoch(problem.images.patches as usize, job.workers as usize, config.batch))?;
     if !deploy::is_child() {
         saving.check()?;
-        let data = problem.data.iter().map(|path| ("DATA", path.as_path()));
-        let inputs: Vec<_> = data.collect();
-        job.check(&inputs)?;
-        if let Some(path) = picture {
-            tiles::check_extension(path)?;
-            outputs::check_distinct(&inputs, &[("--picture", path), ("--out", &job.out)])?;
-            outputs::check_writable(path)?;
-        }
+        picture.check(&job, problem.images.inputs())?;
         interrupt::install()?;
     }
-    let images = Image::read(&problem.data)?;
-    let patches = Patches::draw(&images, problem.patch, problem.patches as usize, problem.training.seed)?;
-    drop(images);
-    train_and_save(&job, &config, &patches, picture.as_deref())
+    let (patches, _) = problem.images.read(problem.training.seed)?;
+    train_and_save(&job, &config, &patches, picture)
 }
 
 impl Problem {
     fn config(&self, deployment: &hemiola::Deployment) -> Result<Config> {
         let TrainingOptions { features, sparsity, batch, epochs, rate, seed } = self.training;
         Ok(Config {
-            features: features.unwrap_or(self.patch * self.patch),
+            features: features.unwrap_or(self.images.patch * self.images.patch),
             sparsity,
             batch,
             rate,
@@ -123,11 +106,11 @@ impl Problem {
     }
 
     fn description(&self, config: &Config) -> Value {
-        json!({ "model": "rica", "data": self.data, "patch": self.patch, "config": config })
+        json!({ "model": "rica", "data": self.images.data, "patch": self.images.patch, "config": config })
     }
 }
 
-fn train_and_save(job: &Job, config: &Config, patches: &Patches, picture: Option<&Path>) -> Result<()> {
+fn train_and_save(job: &Job, config: &Config, patches: &Patches, picture: &PictureOption) -> Result<()> {
     let work = Work { units: ("patches", patches.len()), epochs: config.epochs, may_stop_early: false };
     let data = Arranged::new(patches, job.workers)?;
     let (trained, report) = job.observe(("patches", json!(patches.len())), &work, |observe| {
@@ -144,7 +127,7 @@ fn train_and_save(job: &Job, config: &Config, patches: &Patches, picture: Option
     let drawing = ("Reconstruction ICA", objective_panel(&trained.epochs));
     job.leave(report, &trained.outcome, &model.metrics, drawing, |path| {
         model.save(path)?;
-        picture.map_or(Ok(()), |path| tiles::write(path, &model.filters, model.side))
+        picture.draw(&model.filters, model.side)
     })?;
     if job.quiet {
         return Ok(());
@@ -162,7 +145,7 @@ fn train_and_save(job: &Job, config: &Config, patches: &Patches, picture: Option
     report::tell(&mut out, &trained.outcome)?;
     let path = job.out.display().to_string();
     writeln!(out, "model          {path}")?;
-    match picture {
+    match &picture.picture {
         Some(picture) => writeln!(out, "picture        {}", picture.display())?,
         None => writeln!(out, "next           hemiola eval {} more.png", quoted(&path))?,
     }

@@ -1,21 +1,23 @@
 //! `hemiola train sc`: learns a dictionary of which patches of images are put together from few atoms.
 
+use super::images::{PatchOptions, PictureOption};
 use super::job::{Job, Outputs, quoted};
 use super::peers;
 use crate::plot::{Curve, Panel};
-use crate::progress::{Figures, Observed, Work, span};
-use crate::{deploy, interrupt, numbers, outputs, tiles};
+use crate::progress::{Figures, Work, span};
+use crate::{deploy, interrupt, numbers};
 use anyhow::Result;
 use clap::Args;
-use hemiola_models::StepSize;
-use hemiola_models::images::Image;
 use hemiola_models::patches::Patches;
+use hemiola_models::peers::{Peers, Trained};
 use hemiola_models::sc::model::ScModel;
 use hemiola_models::sc::peers as by_peers;
-use hemiola_models::sc::train::{Config, Progress, train};
-use serde_json::json;
+pub(crate) use hemiola_models::sc::train::Config;
+use hemiola_models::sc::train::{Quality, train};
+use hemiola_models::{Epoch, StepSize};
+use serde_json::{Value, json};
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,24 +34,23 @@ DATA is images: png, or many as idx, which may be compressed by gzip.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Files of images
-    #[arg(required = true, value_name = "DATA")]
-    data: Vec<PathBuf>,
-    /// Pixels of a patch's side
-    #[arg(long, value_name = "SIDE", value_parser = numbers::patch_side, default_value = "8", allow_negative_numbers = true)]
-    patch: usize,
-    /// Patches to draw, of which a tenth is held out
-    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "100000", allow_negative_numbers = true)]
-    patches: u32,
     #[command(flatten)]
-    training: TrainingOptions,
+    problem: Problem,
     #[command(flatten)]
     peers: peers::Options,
     #[command(flatten)]
     outputs: Outputs,
-    /// Draw the atoms as tiles into a .png
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    picture: Option<PathBuf>,
+    #[command(flatten)]
+    picture: PictureOption,
+}
+
+/// What to learn from and how, wherever that happens.
+#[derive(Args)]
+pub(crate) struct Problem {
+    #[command(flatten)]
+    images: PatchOptions,
+    #[command(flatten)]
+    training: TrainingOptions,
 }
 
 #[derive(Args)]
@@ -85,19 +86,66 @@ struct TrainingOptions {
 
 /// Trains as the command line says.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let config = arguments.training.config();
-    let description = json!({ "model": "sc", "data": arguments.data, "patch": arguments.patch,
-        "patches": arguments.patches, "config": config });
+    let problem = &arguments.problem;
     let peers = arguments.peers.meaning()?;
     let together = peers.together();
-    let job = Job::new(peers.place, &arguments.outputs, &arguments.data[0], description);
+    let job = Job::new(peers.place, &arguments.outputs, &problem.images.data[0], problem.description());
     if !deploy::is_child() {
-        arguments.check(&job)?;
+        arguments.picture.check(&job, problem.inputs())?;
         interrupt::install()?;
     }
-    let images = Image::read(&arguments.data)?;
-    let patches = Patches::draw(&images, arguments.patch, arguments.patches as usize, config.seed)?;
-    arguments.train(&job, together, &config, images.len(), &patches)
+    arguments.train(&job, together, &problem.config(), &problem.read()?)
+}
+
+/// What is learnt from.
+pub(crate) struct Data {
+    images: usize,
+    patches: Patches,
+}
+
+impl Data {
+    /// What there is to do.
+    pub(crate) fn work(&self, config: &Config) -> Work {
+        let may_stop_early = config.patience.is_some();
+        Work { units: ("patches", self.patches.len()), epochs: config.epochs, may_stop_early }
+    }
+
+    /// Learns by peers.
+    ///
+    /// # Errors
+    /// If nothing can be learnt, or the job fails.
+    pub(crate) fn by_peers(
+        &self,
+        config: &Config,
+        place: &Peers<'_>,
+        observe: &mut (dyn FnMut(&Epoch<Quality>) + Send),
+    ) -> Result<Trained<Quality>> {
+        Ok(by_peers::train(config, place, &self.patches, observe)?)
+    }
+}
+
+impl Problem {
+    pub(crate) fn config(&self) -> Config {
+        self.training.config()
+    }
+
+    pub(crate) fn description(&self) -> Value {
+        json!({ "model": "sc", "data": self.images.data, "patch": self.images.patch, "patches": self.images.patches, "config": self.config() })
+    }
+
+    /// The files that are read.
+    pub(crate) fn inputs(&self) -> Vec<(&'static str, &Path)> {
+        self.images.inputs()
+    }
+
+    /// Reads the images and draws patches from them.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(crate) fn read(&self) -> Result<Data> {
+        let (patches, images) = self.images.read(self.training.seed)?;
+        Ok(Data { images, patches })
+    }
 }
 
 impl TrainingOptions {
@@ -115,60 +163,28 @@ impl TrainingOptions {
 }
 
 impl Arguments {
-    /// Finds out before the work what would go wrong after it.
-    fn check(&self, job: &Job) -> Result<()> {
-        let mut inputs: Vec<_> = self.data.iter().map(|path| ("DATA", path.as_path())).collect();
-        job.check(&inputs)?;
-        if let Some(path) = &self.picture {
-            tiles::check_extension(path)?;
-            inputs.push(("--out", &job.out));
-            inputs.extend(job.report.iter().map(|path| ("--report", path.as_path())));
-            inputs.extend(job.plot.iter().map(|path| ("--plot", path.as_path())));
-            outputs::check_distinct(&inputs, &[("--picture", path)])?;
-            outputs::check_writable(path)?;
-        }
-        Ok(())
-    }
-
-    fn train(
-        &self,
-        job: &Job,
-        together: Option<peers::Together>,
-        config: &Config,
-        images: usize,
-        patches: &Patches,
-    ) -> Result<()> {
+    fn train(&self, job: &Job, together: Option<peers::Together>, config: &Config, data: &Data) -> Result<()> {
+        let Data { images, patches } = data;
         let counts = json!({ "images": images, "patches": patches.len(), "pixels": patches.side * patches.side });
-        let work = Work {
-            units: ("patches", patches.len()),
-            epochs: config.epochs,
-            may_stop_early: config.patience.is_some(),
-        };
-        let mut epochs: Vec<Progress> = Vec::new();
-        let (atoms, outcome, report) = match together {
-            None => {
-                let (atoms, report) = job.observe(("patches", counts), &work, |observe| {
-                    Ok(train(config, patches, job.workers, |progress, _| {
-                        epochs.push(*progress);
-                        observe(progress);
-                    })?)
-                })?;
-                (atoms, None, report)
-            }
-            Some(together) => {
-                let (trained, report) = job.observe(("patches", counts), &work, |observe| {
-                    Ok(by_peers::train(config, &together.of(job), patches, |epoch| {
-                        epochs.push(Progress::from(epoch));
-                        observe(epoch);
-                    })?)
-                })?;
-                (trained.matrix, Some(trained.outcome), report)
-            }
-        };
+        let mut epochs: Vec<Epoch<Quality>> = Vec::new();
+        let ((atoms, outcome), report) = job.observe(("patches", counts), &data.work(config), |observe| {
+            let mut observe = |epoch: &Epoch<Quality>| {
+                epochs.push(epoch.clone());
+                observe(epoch);
+            };
+            let Some(together) = together else {
+                return Ok((train(config, patches, job.workers, |epoch, _| observe(epoch))?, None));
+            };
+            let trained = data.by_peers(config, &together.of(job), &mut observe)?;
+            Ok((trained.matrix, Some(trained.outcome)))
+        })?;
         if deploy::is_child() {
             return Ok(());
         }
-        let metrics = json!(epochs.last());
+        let last = epochs.last();
+        let mut metrics = json!(last.map(|epoch| epoch.quality).unwrap_or_default());
+        metrics["epoch"] = json!(last.map(|epoch| epoch.epoch));
+        metrics["seconds"] = json!(last.map(|epoch| epoch.seconds));
         let model = ScModel {
             side: patches.side,
             atoms,
@@ -176,10 +192,10 @@ impl Arguments {
             config: json!(config),
             metrics: metrics.clone(),
         };
-        let drawing = ("Sparse coding", objective_panel(&epochs));
+        let drawing = ("Sparse coding", objective_panel(&epochs, "epoch", |epoch| f64::from(epoch.epoch)));
         peers::leave(job, report, outcome.as_ref(), metrics, drawing, |path| {
             model.save(path)?;
-            self.picture.as_ref().map_or(Ok(()), |picture| tiles::write(picture, &model.atoms, model.side))
+            self.picture.draw(&model.atoms, model.side)
         })?;
         if job.quiet {
             return Ok(());
@@ -188,41 +204,27 @@ impl Arguments {
         peers::tell(&mut stdout().lock(), outcome.as_ref())
     }
 
-    fn tell(&self, path: &Path, last: Option<&Progress>) -> Result<()> {
+    fn tell(&self, path: &Path, last: Option<&Epoch<Quality>>) -> Result<()> {
         let mut out = stdout().lock();
         if let Some(last) = last {
             let spent = format!("after {} epochs and {} of training", last.epoch, span(last.seconds));
-            let (lost, nonzeros) = (100.0 * last.test_lost, last.test_nonzeros);
-            writeln!(out, "held out       objective {:.5}, {spent}", last.test_objective)?;
+            let Quality { test_objective, test_lost, test_nonzeros: nonzeros, .. } = last.quality;
+            let lost = 100.0 * test_lost;
+            writeln!(out, "held out       objective {test_objective:.5}, {spent}")?;
             writeln!(out, "               {lost:.1} % lost with {nonzeros:.1} atoms a patch")?;
         }
         let model = path.display().to_string();
         writeln!(out, "model          {model}")?;
-        if let Some(picture) = &self.picture {
+        if let Some(picture) = &self.picture.picture {
             writeln!(out, "picture        {}", picture.display())?;
         }
-        let data = self.data[0].display().to_string();
+        let data = self.problem.images.data[0].display().to_string();
         writeln!(out, "next           hemiola eval {} {}", quoted(&model), quoted(&data))?;
         Ok(())
     }
 }
 
-impl Observed for Progress {
-    fn number(&self) -> u32 {
-        self.epoch
-    }
-
-    fn seconds(&self) -> f64 {
-        self.seconds
-    }
-
-    fn figures(&self) -> String {
-        let Self { objective, test_objective, test_lost, test_nonzeros, .. } = *self;
-        by_peers::Quality { objective, test_objective, test_lost, test_nonzeros }.figures()
-    }
-}
-
-impl Figures for by_peers::Quality {
+impl Figures for Quality {
     fn figures(&self) -> String {
         let Self { objective, test_objective, test_lost, test_nonzeros } = self;
         let lost = 100.0 * test_lost;
@@ -230,15 +232,19 @@ impl Figures for by_peers::Quality {
     }
 }
 
-fn objective_panel(epochs: &[Progress]) -> Panel {
-    let curve = |name: &str, value: fn(&Progress) -> f64| Curve {
+/// The objective as it falls, over whatever `at` says.
+pub(crate) fn objective_panel(epochs: &[Epoch<Quality>], x: &str, at: fn(&Epoch<Quality>) -> f64) -> Panel {
+    let curve = |name: &str, value: fn(&Quality) -> f64| Curve {
         name: name.to_owned(),
-        points: epochs.iter().map(|epoch| (f64::from(epoch.epoch), value(epoch))).collect(),
+        points: epochs.iter().map(|epoch| (at(epoch), value(&epoch.quality))).collect(),
     };
     Panel::Curves {
         title: "Objective".to_owned(),
-        x: "epoch".to_owned(),
+        x: x.to_owned(),
         y: "mean over patches".to_owned(),
-        curves: vec![curve("training", |epoch| epoch.objective), curve("held out", |epoch| epoch.test_objective)],
+        curves: vec![
+            curve("training", |quality| quality.objective),
+            curve("held out", |quality| quality.test_objective),
+        ],
     }
 }

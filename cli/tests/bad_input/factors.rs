@@ -11,6 +11,16 @@ pub(crate) const CASES: &[Case] = &[
         "--fanout has an effect only with --sync factors or auto: servers send to all workers",
     ),
     (
+        "train mlr two.svm --round-errors 0.5",
+        2,
+        "--round-errors has an effect only with --sync factors or auto: servers are sent rows",
+    ),
+    (
+        "train mlr two.svm --sync factors --round-errors 1.5",
+        2,
+        "invalid value '1.5' for '--round-errors <T>': expected a number above 0 and up to 1, such as 0.5",
+    ),
+    (
         "train mlr two.svm --sync factors --clocks-per-epoch 3",
         2,
         "--clocks-per-epoch has no effect with --sync factors: every minibatch is followed by one; give --batch",
@@ -76,9 +86,9 @@ pub(crate) const CASES: &[Case] = &[
         "filter 'key-cache' is for the rows of tables; factors can be compressed with lz4 or zstd",
     ),
     (
-        "simulate mlr two.svm --sync factors",
+        "simulate mlr two.svm --sync factors --workers 2",
         2,
-        "with --sync factors or auto every node is one worker; give --workers 1",
+        "--workers 2: a node that sends others factors is one worker; give 1, or leave it out",
     ),
     (
         "simulate mlr two.svm --sync factors --workers 1 --budget 1gbit",
@@ -223,6 +233,34 @@ pub(crate) const CASES: &[Case] = &[
         1,
         "the epochs have more iterations than can be counted; use fewer, or larger batches",
     ),
+    (
+        "train dml two.svm --dimension 1 --batch 1",
+        1,
+        "a batch of one example has no pairs to learn from; give larger batches",
+    ),
+    (
+        "simulate dml two.svm --workers 3",
+        2,
+        "--workers 3: a node that sends others factors is one worker; give 1, or leave it out",
+    ),
+    ("simulate dml two.svm --servers 2", 2, "--servers has no effect on peers, which have no servers; leave it out"),
+    ("simulate sc a.png --budget 1gbit", 2, "--budget has no effect on peers, which send nothing early; leave it out"),
+    (
+        "simulate dml two.svm --nodes 3 --fanout 3",
+        2,
+        "--fanout 3: 3 peers cannot send to so many others; expected a number from 1 to 2",
+    ),
+    (
+        "simulate l2mlr two.svm --fanout 2",
+        2,
+        "--fanout would leave out of a peer's weights what some examples say, and the duality gap is of all; leave it out",
+    ),
+    (
+        "simulate l2mlr two.svm --filters significant:1",
+        2,
+        "--filters significant holds back what must arrive: a minibatch is subtracted whole; leave it out",
+    ),
+    ("simulate sc missing.png", 1, "missing.png: cannot be read: No such file or directory (os error 2)"),
     ("predict good.model pairs.csv --vectors", 2, "--vectors has an effect only with metrics"),
     ("train sc", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train sc --help'"),
     ("train sc missing.png", 1, "missing.png: cannot be read: No such file or directory (os error 2)"),

@@ -160,6 +160,12 @@ impl Block {
         }
     }
 
+    /// Whether every product changes a number by itself, far from that of the last: both sides are sparse.
+    #[must_use]
+    pub fn is_scattered(&self) -> bool {
+        self.forms == [Form::Sparse; 2]
+    }
+
     fn side(&self, side: usize) -> Side<'_> {
         let (words, numbers) = match side {
             0 => (0, 0),

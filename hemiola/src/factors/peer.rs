@@ -28,6 +28,8 @@ pub struct Applied {
     pub pairs: u64,
     /// How many products of two numbers that took.
     pub products: u64,
+    /// How many of these were of two sparse factors: each changed a number by itself.
+    pub scattered: u64,
 }
 
 impl fmt::Debug for Peer<'_> {
@@ -145,11 +147,14 @@ impl<'a> Peer<'a> {
         {
             prox(&mut self.matrix, clock);
         }
-        let applied = Applied::default();
-        Ok(blocks.iter().fold(applied, |applied, message| Applied {
-            pairs: applied.pairs + message.block.pairs() as u64,
-            products: applied.products + message.block.products(),
-        }))
+        let mut applied = Applied::default();
+        for block in blocks.iter().map(|message| &message.block) {
+            let products = block.products();
+            applied.pairs += block.pairs() as u64;
+            applied.products += products;
+            applied.scattered += if block.is_scattered() { products } else { 0 };
+        }
+        Ok(applied)
     }
 
     /// Adds `values` to a report that all peers make; the sums are shown to the job's observer. Returns the report's

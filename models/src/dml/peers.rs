@@ -5,37 +5,12 @@
 
 use super::neighbours::Neighbours;
 use super::pairs::Pair;
-use super::train::{Beginning, Config, JUDGED, Progress, Task, TrainError, project};
+use super::train::{Beginning, Config, JUDGED, Quality, Task, TrainError, project};
 use crate::epoch::{Course, Epoch};
 use crate::examples::Examples;
 use crate::peers::{self, Learner, Nonzeros, Peers, Share};
 use hemiola::factors::Peer;
 use hemiola::{Error, Outcome};
-use serde::{Deserialize, Serialize};
-
-/// How good a projection is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Quality {
-    /// The mean cost of the pairs met during the epoch.
-    pub objective: f64,
-    /// The share of some held-out examples whose class their neighbours tell.
-    pub test_accuracy: Option<f64>,
-}
-
-impl Quality {
-    fn from_sums(sums: &[f64]) -> Self {
-        let at = |i: usize| sums.get(i).copied().unwrap_or(0.0);
-        let test_accuracy = (at(3) > 0.0).then(|| at(2) / at(3));
-        Self { objective: at(0) / at(1).max(1.0), test_accuracy }
-    }
-}
-
-impl From<&Epoch<Quality>> for Progress {
-    fn from(epoch: &Epoch<Quality>) -> Self {
-        let Quality { objective, test_accuracy } = epoch.quality;
-        Self { epoch: epoch.epoch, seconds: epoch.seconds, objective, test_accuracy }
-    }
-}
 
 /// A learnt projection, where it began, and how that went.
 #[derive(Debug)]
@@ -150,9 +125,7 @@ impl Learner for PeerLearner<'_> {
         course: &mut Course,
         totals: impl FnOnce() -> Result<Vec<f64>, Error>,
     ) -> Result<bool, Error> {
-        let Some(patience) = self.task.config.patience else { return Ok(true) };
-        let accuracy = Quality::from_sums(&totals()?).test_accuracy;
-        Ok(course.has_patience(patience, accuracy.map_or(f64::NAN, |accuracy| -accuracy)))
+        course.goes_on_by(self.task.config.patience, || Ok(Quality::from_sums(&totals()?).test_error()))
     }
 }
 

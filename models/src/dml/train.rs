@@ -9,6 +9,7 @@ use super::neighbours::Neighbours;
 use super::pairs::Pair;
 use super::principal;
 use crate::StepSize;
+use crate::epoch::{Course, Epoch};
 use crate::examples::Examples;
 use crate::matrix::Matrix;
 use crate::mf::blocks::shuffle;
@@ -54,17 +55,27 @@ impl Default for Config {
     }
 }
 
-/// How far training is after an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Progress {
-    /// Epochs done.
-    pub epoch: u32,
-    /// Seconds of training, evaluation left out.
-    pub seconds: f64,
+/// How good a projection is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quality {
     /// The mean cost of the pairs met during the epoch.
     pub objective: f64,
     /// The share of some held-out examples whose class their neighbours tell.
     pub test_accuracy: Option<f64>,
+}
+
+impl Quality {
+    /// From what pairs cost and how many there were, and how many examples were told right of how many.
+    pub(super) fn from_sums(sums: &[f64]) -> Self {
+        let at = |i: usize| sums.get(i).copied().unwrap_or(0.0);
+        let test_accuracy = (at(3) > 0.0).then(|| at(2) / at(3));
+        Self { objective: at(0) / at(1).max(1.0), test_accuracy }
+    }
+
+    /// The share of held-out examples that are told wrong; not a number where none are held out.
+    pub(super) fn test_error(&self) -> f64 {
+        self.test_accuracy.map_or(f64::NAN, |accuracy| 1.0 - accuracy)
+    }
 }
 
 /// Why no projection could be learnt.
@@ -75,6 +86,8 @@ pub enum TrainError {
     Dimension { dimension: usize, features: usize },
     #[error("all examples are the same; there is nothing to learn from them")]
     Same,
+    #[error("a batch of one example has no pairs to learn from; give larger batches")]
+    NoPairs,
     #[error("the cost is no longer a number in epoch {epoch}: the steps are too large; try a rate below {rate}")]
     Diverged { epoch: u32, rate: f32 },
     #[error("the epochs have more iterations than can be counted; use fewer, or larger batches")]
@@ -109,13 +122,13 @@ pub fn train(
     pairs: Option<&[Pair]>,
     test: Option<&Examples>,
     workers: u32,
-    mut observe: impl FnMut(&Progress),
+    mut observe: impl FnMut(&Epoch<Quality>),
 ) -> Result<Trained, TrainError> {
     let mut began = Instant::now();
     let task = Task { config, examples, pairs, workers };
     let (dimension, features) = (config.dimension, examples.features());
     let Beginning { principal, mut projection, mut order, batch, rate, mut random } = task.begin()?;
-    let (mut seconds, mut best, mut since_best) = (0.0, 0.0, 0);
+    let mut course = Course::default();
     for epoch in 0..config.epochs {
         shuffle(&mut order, &mut random);
         let (mut cost, mut count) = (0.0, 0);
@@ -125,20 +138,19 @@ pub fn train(
             count += met.1;
         }
         task.check(cost, &projection, epoch)?;
-        seconds += began.elapsed().as_secs_f64();
+        course.train_seconds += began.elapsed().as_secs_f64();
         let test_accuracy = test.map(|test| {
             let known = project(&projection, features, examples, examples.len());
             let asked = project(&projection, features, test, JUDGED);
             let labels = &test.labels()[..asked.len() / dimension];
             Neighbours::new(&known, dimension, examples.labels()).accuracy(&asked, labels, config.neighbours, workers)
         });
-        observe(&Progress { epoch: epoch + 1, seconds, objective: cost / f64::from(count.max(1)), test_accuracy });
-        if let (Some(patience), Some(accuracy)) = (config.patience, test_accuracy) {
-            since_best = if accuracy > best { 0 } else { since_best + 1 };
-            best = accuracy.max(best);
-            if since_best >= patience {
-                break;
-            }
+        let quality = Quality { objective: cost / f64::from(count.max(1)), test_accuracy };
+        observe(&Epoch::alone(epoch + 1, course.train_seconds, quality));
+        if !course
+            .goes_on_by(config.patience.filter(|_| test.is_some()), || Ok::<_, TrainError>(quality.test_error()))?
+        {
+            break;
         }
         began = Instant::now();
     }
@@ -202,7 +214,7 @@ impl Task<'_> {
             distances.extend(apart.map(|(projected, _)| square(projected)));
         }
         if lengths == 0.0 {
-            return Err(TrainError::Same);
+            return Err(if count == 0 { TrainError::NoPairs } else { TrainError::Same });
         }
         let middle = distances.len() / 2;
         if middle < distances.len() {
@@ -381,7 +393,7 @@ pub(super) mod tests {
         let pairs: Vec<Pair> = (0..3000).map(pair).collect();
         let config = Config { dimension: 3, epochs: 40, weight: 2.0, batch: Some(100), ..Config::default() };
         let mut costs = Vec::new();
-        let trained = train(&config, &train_set, Some(&pairs), None, 2, |progress| costs.push(progress.objective));
+        let trained = train(&config, &train_set, Some(&pairs), None, 2, |epoch| costs.push(epoch.quality.objective));
         let trained = trained.expect("trained");
         assert!(costs[39] < costs[0], "{costs:?}");
         let learnt = accuracy(&trained.projection, 3, &train_set, &test);
@@ -401,6 +413,8 @@ pub(super) mod tests {
         (0..9).for_each(|at| same.push(at % 2, [(0, 1.0)]));
         let one = Config { dimension: 1, ..Config::default() };
         assert_eq!(refused(one, &same), "all examples are the same; there is nothing to learn from them");
+        let single = Config { dimension: 1, batch: Some(1), ..Config::default() };
+        assert_eq!(refused(single, &set), "a batch of one example has no pairs to learn from; give larger batches");
         let fast = Config { step: StepSize::Constant { rate: 1e30 }, dimension: 1, ..Config::default() };
         assert!(refused(fast, &set).starts_with("the cost is no longer a number in epoch"), "{}", refused(fast, &set));
     }

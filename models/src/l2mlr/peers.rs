@@ -11,7 +11,7 @@
 //! rounded, but for the square of what rounding did to them: `1/n Σ KL(p_i ‖ softmax(W x_i))` has no first-order part of it.
 
 use super::kernel::{self, Problem, Sums, width};
-use super::solver::{Arranged, Config, Fit, Progress, labels_as_duals};
+use super::solver::{Arranged, Config, Fit, Quality, Whole, labels_as_duals};
 use crate::epoch::{Course, Epoch};
 use crate::examples::Examples;
 use crate::mf::blocks::shuffled_labels;
@@ -19,33 +19,11 @@ use crate::mlr::kernel::exponential;
 use crate::peers::{self, Learner, Peers, Share};
 use hemiola::factors::Peer;
 use hemiola::{Error, Outcome};
-use serde::{Deserialize, Serialize};
 
 /// Products of two numbers that take as long as finding a dual variable, for each class.
 const STEP_PRODUCTS: usize = 100;
 /// The same for turning the score of a class into a probability.
 const SOFTMAX_PRODUCTS: usize = 8;
-
-/// How good weights are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Quality {
-    /// The mean loss plus the penalty.
-    pub objective: f64,
-    /// The duality gap.
-    pub gap: f64,
-    /// The mean loss.
-    pub loss: f64,
-    /// The share of the examples of the class with the greatest score.
-    pub accuracy: f64,
-}
-
-impl From<&Epoch<Quality>> for Progress {
-    fn from(epoch: &Epoch<Quality>) -> Self {
-        let Quality { objective, gap, .. } = epoch.quality;
-        let (objective, dual) = (Some(objective), Some(objective - gap));
-        Self { epoch: epoch.epoch, seconds: epoch.seconds, objective, dual, gap, visited: 1.0 }
-    }
-}
 
 /// What a fit by peers came to.
 #[derive(Debug)]
@@ -96,7 +74,7 @@ pub fn fit(
         return Err(FitError::Iterations);
     }
     let lambda = config.lambda.unwrap_or(1.0 / count as f64);
-    let whole = Whole { lambda, count: count as f64, gap: config.gap };
+    let whole = Asked { lambda, count: count as f64, gap: config.gap };
     // Those of an iteration that a peer may not have seen yet count as well.
     let unseen = peers.saturating_mul(place.exchange.staleness.saturating_add(1));
     let order = shuffled_labels(count as u32, config.seed);
@@ -119,23 +97,21 @@ pub fn fit(
     };
     let trained = peers::train(place.deployment, &schema, config.epochs, learner, |sums| whole.quality(sums), observe)?;
     let peers::Trained { matrix, epochs, outcome } = trained;
-    let Quality { objective, gap, loss, accuracy } = epochs.last().map(|epoch| epoch.quality).unwrap_or_default();
-    let weights = matrix.chunks_exact(width(classes)).flat_map(|row| &row[..classes]).copied().collect();
-    let (epochs_done, converged) = (epochs.len() as u32, gap <= config.gap);
-    let fit = Fit { weights, lambda, loss, accuracy, objective, gap, epochs: epochs_done, converged };
+    let found = epochs.last().and_then(|epoch| epoch.quality.whole).unwrap_or_default();
+    let fit = Fit::new(&matrix, classes, lambda, found, (epochs.len() as u32, config.gap));
     Ok(Fitted { fit, epochs, outcome })
 }
 
 /// What is asked of all examples together.
 #[derive(Clone, Copy)]
-struct Whole {
+struct Asked {
     lambda: f64,
     count: f64,
     /// The gap to end with.
     gap: f64,
 }
 
-impl Whole {
+impl Asked {
     /// What a dual variable is multiplied by in the weights.
     fn scale(&self) -> f32 {
         (1.0 / (self.lambda * self.count)) as f32
@@ -144,16 +120,17 @@ impl Whole {
     /// What the numbers of all peers say.
     fn quality(&self, sums: &[f64]) -> Quality {
         let at = |i: usize| sums.get(i).copied().unwrap_or(f64::NAN);
-        let loss = at(0) / self.count;
+        let (loss, gap) = (at(0) / self.count, at(1) / self.count);
         let objective = loss + 0.5 * self.lambda * at(3);
-        Quality { objective, gap: at(1) / self.count, loss, accuracy: at(2) / self.count }
+        let whole = Some(Whole { objective, gap, loss, accuracy: at(2) / self.count });
+        Quality { gap, visited: 1.0, whole }
     }
 }
 
 /// What one peer of the job does.
 struct PeerLearner {
     data: Arranged,
-    whole: Whole,
+    whole: Asked,
     share: Share,
     /// The logarithms of the dual variables.
     duals: Vec<f32>,
@@ -309,7 +286,8 @@ mod tests {
             assert!((objective - fit.objective).abs() < 1e-6, "{found}: {objective}, not {}", fit.objective);
             let above = objective - (best.objective - best.gap);
             assert!(above <= fit.gap + 1e-6, "{found}: {above} above the least");
-            let dual = |epoch: &Epoch<Quality>| epoch.quality.objective - epoch.quality.gap;
+            let dual =
+                |epoch: &Epoch<Quality>| epoch.quality.whole.map_or(f64::NAN, |whole| whole.objective - whole.gap);
             let grows = epochs.windows(2).all(|pair| dual(&pair[1]) > dual(&pair[0]) - 1e-6);
             assert!(staleness > 0 || grows, "{found}: the dual never falls");
         }

@@ -16,6 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use super::kernel::{self, NEVER, Problem, Sums, width};
+use crate::epoch::Epoch;
 use crate::examples::Examples;
 use crate::mf::blocks::shuffle;
 use crate::mlr::kernel::Block;
@@ -42,21 +43,30 @@ impl Default for Config {
     }
 }
 
-/// How far training is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Progress {
-    /// Epochs done.
-    pub epoch: u32,
-    /// Seconds of training so far.
-    pub seconds: f64,
-    /// The mean loss plus the penalty, where the whole gap was computed.
-    pub objective: Option<f64>,
-    /// The dual objective, where the whole gap was computed.
-    pub dual: Option<f64>,
+/// How good weights are after an epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quality {
     /// The duality gap, or about what it is.
     pub gap: f64,
     /// The part of the examples that the epoch went through.
     pub visited: f64,
+    /// What all examples say, where all were asked.
+    #[serde(flatten)]
+    pub whole: Option<Whole>,
+}
+
+/// What all examples say of weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Whole {
+    /// The mean loss plus the penalty.
+    pub objective: f64,
+    /// The duality gap.
+    #[serde(skip)]
+    pub gap: f64,
+    /// The mean loss.
+    pub loss: f64,
+    /// The share of the examples of the class with the greatest score.
+    pub accuracy: f64,
 }
 
 /// What a fit came to.
@@ -78,6 +88,15 @@ pub struct Fit {
     pub epochs: u32,
     /// Whether the gap is as small as was asked for.
     pub converged: bool,
+}
+
+impl Fit {
+    /// From rows as wide as the kernels take them, after so many epochs towards such a gap.
+    pub(super) fn new(rows: &[f32], classes: usize, lambda: f64, whole: Whole, (epochs, asked): (u32, f64)) -> Self {
+        let weights = rows.chunks_exact(width(classes)).flat_map(|row| &row[..classes]).copied().collect();
+        let Whole { objective, gap, loss, accuracy } = whole;
+        Self { weights, lambda, loss, accuracy, objective, gap, epochs, converged: gap <= asked }
+    }
 }
 
 /// Examples as the kernels take them.
@@ -167,7 +186,7 @@ const ROUNDS: Range<usize> = 8..64;
 ///
 /// # Panics
 /// If there are no examples.
-pub fn fit(examples: &Examples, config: &Config, workers: u32, mut observe: impl FnMut(&Progress)) -> Fit {
+pub fn fit(examples: &Examples, config: &Config, workers: u32, mut observe: impl FnMut(&Epoch<Quality>)) -> Fit {
     assert!(!examples.is_empty(), "there are examples");
     let began = Instant::now();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(config.seed);
@@ -182,29 +201,16 @@ pub fn fit(examples: &Examples, config: &Config, workers: u32, mut observe: impl
     while whole.gap > config.gap && epochs < config.epochs {
         epochs += 1;
         let (gap, visited) = solver.epoch(config.gap);
-        let mut progress = Progress { epoch: epochs, gap, visited, ..Progress::default() };
+        let mut quality = Quality { gap, visited, whole: None };
         // The gap met on the way is behind the one at the end.
         if (gap < 1.2 * config.gap && epochs >= look_at) || epochs == config.epochs {
             whole = solver.evaluate();
             look_at = epochs + 2;
-            progress.gap = whole.gap;
-            (progress.objective, progress.dual) = (Some(whole.objective), Some(whole.objective - whole.gap));
+            (quality.gap, quality.whole) = (whole.gap, Some(whole));
         }
-        progress.seconds = began.elapsed().as_secs_f64();
-        observe(&progress);
+        observe(&Epoch::alone(epochs, began.elapsed().as_secs_f64(), quality));
     }
-    let classes = data.classes;
-    let weights = solver.weights.chunks(width(classes)).flat_map(|row| &row[..classes]).copied().collect();
-    Fit {
-        weights,
-        lambda,
-        loss: whole.loss,
-        accuracy: whole.accuracy,
-        objective: whole.objective,
-        gap: whole.gap,
-        epochs,
-        converged: whole.gap <= config.gap,
-    }
+    Fit::new(&solver.weights, data.classes, lambda, whole, (epochs, config.gap))
 }
 
 /// The logarithms of dual variables that are their examples' labels.
@@ -213,15 +219,6 @@ pub(super) fn labels_as_duals(data: &Arranged) -> Vec<f32> {
     let mut duals = vec![NEVER; data.len() * width];
     duals.chunks_exact_mut(width).zip(&data.labels).for_each(|(dual, &label)| dual[label as usize] = 0.0);
     duals
-}
-
-/// What all examples say of the weights.
-#[derive(Clone, Copy)]
-struct Whole {
-    loss: f64,
-    accuracy: f64,
-    objective: f64,
-    gap: f64,
 }
 
 struct Solver<'a> {

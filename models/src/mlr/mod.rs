@@ -17,6 +17,7 @@ pub mod kernel;
 pub mod model;
 #[cfg(test)]
 mod reference;
+mod rounding;
 pub mod splash;
 pub mod train;
 

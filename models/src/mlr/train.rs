@@ -83,6 +83,8 @@ pub enum TrainError {
         "adaptive steps keep the squares of what they have met, which is not in factors; use constant or shrinking ones"
     )]
     Adaptive,
+    #[error("errors are rounded to a number above 0 and at most 1, not {unit}")]
+    Rounding { unit: f32 },
     #[error("the epochs have more iterations than can be counted; use fewer, or larger minibatches")]
     Iterations,
     #[error("{what} must be at least 1")]

@@ -6,7 +6,7 @@
 //! atom that has not been used begins anew by a pair like any other, which is for one of the peers to write.
 
 use super::factors::{Sums, prox};
-use super::train::{Config, Memory, Progress, Task, TrainError, judge};
+use super::train::{Config, Memory, Quality, Task, TrainError, judge};
 use crate::epoch::{Course, Epoch};
 use crate::patches::Patches;
 use crate::peers::{self, Learner, Nonzeros, Peers, Share, Trained};
@@ -14,39 +14,6 @@ use hemiola::Error;
 use hemiola::factors::Peer;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::{Deserialize, Serialize};
-
-/// How good a dictionary is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Quality {
-    /// The mean objective met during the epoch.
-    pub objective: f64,
-    /// The mean objective of held-out patches.
-    pub test_objective: f64,
-    /// The part of the held-out patches' energy that is lost when they are put together again.
-    pub test_lost: f64,
-    /// The mean number of atoms that a held-out patch is put together from.
-    pub test_nonzeros: f64,
-}
-
-impl Quality {
-    fn from_sums(sums: &[f64]) -> Self {
-        let at = |i: usize| sums.get(i).copied().unwrap_or(0.0);
-        Self {
-            objective: at(0) / at(1).max(1.0),
-            test_objective: at(2) / at(3).max(1.0),
-            test_lost: at(4) / at(5),
-            test_nonzeros: at(6) / at(3).max(1.0),
-        }
-    }
-}
-
-impl From<&Epoch<Quality>> for Progress {
-    fn from(epoch: &Epoch<Quality>) -> Self {
-        let Quality { objective, test_objective, test_lost, test_nonzeros } = epoch.quality;
-        Self { epoch: epoch.epoch, seconds: epoch.seconds, objective, test_objective, test_lost, test_nonzeros }
-    }
-}
 
 /// Learns atoms from patches, of which the last tenth is held out; shows `observe` how far it is after every epoch. The
 /// atoms are the rows of the matrix.
@@ -152,17 +119,8 @@ impl Learner for PeerLearner<'_> {
 
     fn sums(&mut self, peer: &Peer<'_>) -> Vec<f64> {
         let Task { config, size, workers, .. } = self.task;
-        let (met, count) = self.met;
         let tested = judge(peer.matrix().numbers(), config.sparsity, size, self.held_out, workers);
-        vec![
-            met.objective(config.sparsity),
-            count as f64,
-            tested.objective(config.sparsity),
-            (self.held_out.len() / size) as f64,
-            tested.lost,
-            tested.energy,
-            tested.nonzeros as f64,
-        ]
+        Quality::sums(self.met, (tested, self.held_out.len() / size), config.sparsity)
     }
 
     fn goes_on(
@@ -170,8 +128,7 @@ impl Learner for PeerLearner<'_> {
         course: &mut Course,
         totals: impl FnOnce() -> Result<Vec<f64>, Error>,
     ) -> Result<bool, Error> {
-        let Some(patience) = self.task.config.patience else { return Ok(true) };
-        Ok(course.has_patience(patience, Quality::from_sums(&totals()?).test_objective))
+        course.goes_on_by(self.task.config.patience, || Ok(Quality::from_sums(&totals()?).test_objective))
     }
 }
 

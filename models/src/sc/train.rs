@@ -7,6 +7,7 @@
 use super::codes::Coder;
 use super::factors::{Factors, Sums, factors, prox};
 use crate::StepSize;
+use crate::epoch::{Course, Epoch};
 use crate::mf::blocks::shuffle;
 use crate::patches::Patches;
 use crate::team::share_out;
@@ -48,13 +49,9 @@ impl Default for Config {
     }
 }
 
-/// How far training is after an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Progress {
-    /// Epochs done.
-    pub epoch: u32,
-    /// Seconds of training, evaluation left out.
-    pub seconds: f64,
+/// How good a dictionary is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quality {
     /// The mean objective met during the epoch.
     pub objective: f64,
     /// The mean objective of held-out patches.
@@ -63,6 +60,32 @@ pub struct Progress {
     pub test_lost: f64,
     /// The mean number of atoms that a held-out patch is put together from.
     pub test_nonzeros: f64,
+}
+
+impl Quality {
+    /// What atoms made of patches, and of held-out ones, each with how many they were, as numbers that can be added up.
+    pub(super) fn sums((met, count): (Sums, usize), (tested, held_out): (Sums, usize), sparsity: f32) -> Vec<f64> {
+        vec![
+            met.objective(sparsity),
+            count as f64,
+            tested.objective(sparsity),
+            held_out as f64,
+            tested.lost,
+            tested.energy,
+            tested.nonzeros as f64,
+        ]
+    }
+
+    /// What such numbers say.
+    pub(super) fn from_sums(sums: &[f64]) -> Self {
+        let at = |i: usize| sums.get(i).copied().unwrap_or(0.0);
+        Self {
+            objective: at(0) / at(1).max(1.0),
+            test_objective: at(2) / at(3).max(1.0),
+            test_lost: at(4) / at(5),
+            test_nonzeros: at(6) / at(3).max(1.0),
+        }
+    }
 }
 
 /// Why no dictionary could be learnt.
@@ -94,7 +117,7 @@ pub fn train(
     config: &Config,
     patches: &Patches,
     workers: u32,
-    mut observe: impl FnMut(&Progress, &[f32]),
+    mut observe: impl FnMut(&Epoch<Quality>, &[f32]),
 ) -> Result<Vec<f32>, TrainError> {
     let mut began = Instant::now();
     let (task, held_out) = Task::new(config, patches, workers)?;
@@ -103,28 +126,22 @@ pub fn train(
     let mut atoms = task.begin(&mut random);
     let mut memory = Memory::new(config.atoms);
     let mut order: Vec<u32> = (0..task.count()).collect();
-    let (mut seconds, mut best, mut since_best) = (0.0, f64::INFINITY, 0);
+    let mut course = Course::default();
     for epoch in 0..config.epochs {
         shuffle(&mut order, &mut random);
         memory.used.fill(false);
         let rate = config.step.at_epoch(epoch);
         let mut sums = Sums::default();
         order.chunks(config.batch as usize).for_each(|batch| sums.add(task.step(&mut atoms, &mut memory, batch, rate)));
-        let objective = sums.objective(config.sparsity) / order.len() as f64;
-        if !objective.is_finite() {
+        if !sums.objective(config.sparsity).is_finite() {
             return Err(TrainError::Diverged { epoch: epoch + 1, rate });
         }
         task.begin_unused_anew(&mut atoms, &memory.used, &mut random);
-        seconds += began.elapsed().as_secs_f64();
-        let held_out_count = (held_out.len() / size) as f64;
-        let tested = judge(&atoms, config.sparsity, size, held_out, workers);
-        let test_objective = tested.objective(config.sparsity) / held_out_count;
-        let (test_lost, test_nonzeros) = (tested.lost / tested.energy, tested.nonzeros as f64 / held_out_count);
-        let progress = Progress { epoch: epoch + 1, seconds, objective, test_objective, test_lost, test_nonzeros };
-        observe(&progress, &atoms);
-        since_best = if test_objective < best { 0 } else { since_best + 1 };
-        best = best.min(test_objective);
-        if config.patience.is_some_and(|patience| since_best >= patience) {
+        course.train_seconds += began.elapsed().as_secs_f64();
+        let tested = (judge(&atoms, config.sparsity, size, held_out, workers), held_out.len() / size);
+        let quality = Quality::from_sums(&Quality::sums((sums, order.len()), tested, config.sparsity));
+        observe(&Epoch::alone(epoch + 1, course.train_seconds, quality), &atoms);
+        if !course.goes_on_by(config.patience, || Ok::<_, TrainError>(quality.test_objective))? {
             break;
         }
         began = Instant::now();
@@ -293,7 +310,7 @@ pub(super) mod tests {
         let patches = bars(2000);
         let config = Config { atoms: 8, epochs: 20, batch: 100, sparsity: 0.05, ..Config::default() };
         let mut found = Vec::new();
-        let atoms = train(&config, &patches, 1, |progress, _| found.push(*progress)).expect("trained");
+        let atoms = train(&config, &patches, 1, |epoch, _| found.push(epoch.quality)).expect("trained");
         let last = found[19];
         assert!(last.test_lost < 0.02 && last.test_objective < found[0].test_objective, "{found:?}");
         for atom in atoms.chunks(16) {

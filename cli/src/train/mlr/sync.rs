@@ -29,6 +29,10 @@ pub(crate) struct Options {
     /// To how many others a worker sends its factors, with --sync factors or auto [default: all]
     #[arg(long, value_name = "Q", value_parser = numbers::count, allow_negative_numbers = true)]
     fanout: Option<u32>,
+    /// Round errors of probabilities below T to T or to nothing, at random and with the same mean, so that factors are
+    /// short however many classes there are, with --sync factors or auto; at most 1 [default: they stay as they are]
+    #[arg(long, value_name = "T", value_parser = numbers::share, allow_negative_numbers = true)]
+    round_errors: Option<f64>,
     /// What the process that started this one has chosen
     #[arg(long, hide = true, value_enum)]
     chosen: Option<What>,
@@ -46,8 +50,12 @@ const BATCH: u32 = 100;
 
 impl Options {
     /// Which of them were given.
-    pub(super) fn given(&self) -> [(&'static str, bool); 2] {
-        [("--sync", self.sync.is_some()), ("--fanout", self.fanout.is_some())]
+    pub(super) fn given(&self) -> [(&'static str, bool); 3] {
+        [
+            ("--sync", self.sync.is_some()),
+            ("--fanout", self.fanout.is_some()),
+            ("--round-errors", self.round_errors.is_some()),
+        ]
     }
 
     /// Whether minibatches are synchronised, and not as many as there are in a clock.
@@ -84,6 +92,9 @@ impl Options {
         if self.fanout.is_some() {
             return Err(usage("--fanout has an effect only with --sync factors or auto: servers send to all workers"));
         }
+        if self.round_errors.is_some() {
+            return Err(usage("--round-errors has an effect only with --sync factors or auto: servers are sent rows"));
+        }
         Ok(())
     }
 
@@ -106,6 +117,7 @@ impl Options {
             epochs: training.epochs,
             staleness,
             fanout: self.fanout,
+            rounding: self.round_errors.map(|unit| unit as f32),
             patience: training.patience,
             seed: training.seed,
         };
@@ -140,7 +152,7 @@ pub(crate) fn choose(
         pairs: (examples.len() as u64).div_ceil(u64::from(clocks) * u64::from(workers)) as u32,
         rows: examples.features() as u32 + 1,
         columns: row_width(examples.classes.len()) as u32,
-        nonzeros: [Some(entries), None],
+        nonzeros: [Some(entries), config.errors_left(examples.classes.len()).map(|left| left as f64)],
         machine,
     };
     Sync::Auto.choose(&cost)

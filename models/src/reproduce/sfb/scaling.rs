@@ -20,6 +20,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 const NODES: [u32; 6] = [1, 4, 8, 12, 20, 28];
 /// The speed-up on the largest that is enough; the paper has 17.4.
 const ENOUGH: f64 = 15.0;
+/// The size that errors are rounded to where the paper's largest model is learnt, and how many of its classes and documents
+/// there are for each topic and each document of other figures.
+const ROUNDING: f32 = 0.5;
+const WIDE_CLASSES: u32 = 100;
+const WIDE_DOCUMENTS: u32 = 64;
 /// Examples, pairs or patches of a node in an iteration of the other applications.
 const BATCH: u32 = 32;
 /// Pixels of a patch's side.
@@ -130,37 +135,49 @@ fn patches(count: u32, seed: u64) -> Patches {
     Patches { side: SIDE, numbers }
 }
 
-/// What a curve is of, and its points.
-type Curve = (String, Vec<(f64, f64)>);
-
-/// The time to one objective of softmax regression, for nodes of many cores and of one.
-fn to_one_objective(bench: &mut Bench, nodes_max: u32, list: &mut Vec<String>) -> Result<Vec<Curve>, ReproduceError> {
-    let mut curves = Vec::new();
-    for (cores, name) in [(64.0, "64 cores"), (1.0, "1 core")] {
-        bench.cores = cores;
-        let (mut points, mut alone) = (Vec::new(), None);
-        for nodes in NODES.into_iter().filter(|nodes| *nodes <= nodes_max) {
-            bench.nodes = nodes;
-            let passes = if nodes == 1 { EPOCHS } else { 2 * EPOCHS };
-            let run = bench.run(Exchange::Factors, &Config { epochs: passes, ..bench.config() })?;
-            let (target, seconds) = *alone.get_or_insert((run.loss(), run.seconds()));
-            let reached = if nodes == 1 { Some(seconds) } else { run.reaches(target) };
-            points.extend(reached.map(|reached| (f64::from(nodes), seconds / reached)));
-        }
-        let (most, speed_up) = points.last().copied().unwrap_or((f64::NAN, f64::NAN));
-        list.push(format!("{speed_up:.1} times as soon on {most} nodes of {name}"));
-        curves.push((name.to_owned(), points));
+/// How many times as soon as one node others reach its held-out loss: more nodes with as large minibatches each, and as
+/// many times as large ones together.
+fn to_one_objective(bench: &mut Bench, config: &Config, nodes_max: u32) -> Result<Vec<(f64, f64)>, ReproduceError> {
+    bench.cores = 1.0;
+    let (mut points, mut alone) = (Vec::new(), None);
+    for nodes in NODES.into_iter().filter(|nodes| *nodes <= nodes_max) {
+        bench.nodes = nodes;
+        let passes = if nodes == 1 { EPOCHS } else { EPOCHS + 2 };
+        let run = bench.run(Exchange::Factors, &Config { epochs: passes, ..*config })?;
+        let (target, seconds) = *alone.get_or_insert((run.loss(), run.seconds()));
+        let reached = if nodes == 1 { Some(seconds) } else { run.reaches(target) };
+        points.extend(reached.map(|reached| (f64::from(nodes), seconds / reached)));
     }
-    Ok(curves)
+    Ok(points)
 }
 
 pub(in crate::reproduce) fn scaling(scale: &Scale) -> Result<Findings, ReproduceError> {
+    let mut wide = Bench::of(scale.documents * WIDE_DOCUMENTS, scale, scale.topics * WIDE_CLASSES)?;
+    let rounding = Config { rounding: Some(ROUNDING), ..wide.config() };
+    let rounded = to_one_objective(&mut wide, &rounding, scale.nodes)?;
     let mut bench = Bench::new(scale, (Bench::classes_max(scale) / 2).max(2))?;
-    let mut objectives = Vec::new();
-    let softmax = to_one_objective(&mut bench, scale.nodes, &mut objectives)?;
+    let config = bench.config();
+    let exact = to_one_objective(&mut bench, &config, scale.nodes)?;
+    let rounded_alike = Config { rounding: rounding.rounding, ..config };
+    let apart =
+        bench.run(Exchange::Factors, &rounded_alike)?.loss() / bench.run(Exchange::Factors, &config)?.loss() - 1.0;
+    let last = |points: &[(f64, f64)]| points.last().copied().unwrap_or((f64::NAN, f64::NAN));
+    let softmax = last(&rounded);
+    let objectives = format!(
+        "{:.1} times as soon on {} nodes where errors below {ROUNDING} are rounded ({} documents of {} classes), and {:.1} times \
+         where none are ({} of {})",
+        softmax.1,
+        softmax.0,
+        wide.train.len(),
+        wide.classes,
+        last(&exact).1,
+        bench.train.len(),
+        bench.classes,
+    );
+    let softmax_curves = vec![("errors rounded".to_owned(), rounded), ("errors as they are".to_owned(), exact)];
     let mut small = Bench::new(scale, (Bench::classes_max(scale) / 10).max(2))?;
     let patches = patches(scale.documents * 8, scale.seed);
-    let (mut curves, mut list, mut at_most) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut curves, mut list, mut dual) = (Vec::new(), Vec::new(), 0.0);
     for (application, name) in APPLICATIONS {
         let mut seconds = Vec::new();
         for nodes in NODES.into_iter().filter(|nodes| *nodes <= scale.nodes) {
@@ -177,29 +194,32 @@ pub(in crate::reproduce) fn scaling(scale: &Scale) -> Result<Findings, Reproduce
             work.speed_up(most),
             work.limit()
         ));
-        at_most.push(if most == f64::from(NODES[5]) { found } else { 0.0 });
+        // The last of them, so its speed-up is what is left in the end.
+        dual = found;
         curves.push((name.to_owned(), measured));
         curves.push((format!("{name}, computed"), computed));
     }
     let most = NODES.into_iter().filter(|nodes| *nodes <= scale.nodes).max().unwrap_or(1);
     let found = format!(
-        "One objective of softmax regression is reached {}, compared with one node. Every node computes its own pairs and \
-         subtracts those of all, so an example takes c/P + a, and P nodes are (c + a)/(c/P + a) times as fast, which is \
-         computed here from what one node does and {most} do without a network. A pass on {most} nodes of 1 core at 10 Gbit/s is \
-         {}. Peers scale where a pair takes far longer to compute than to subtract. {} documents of {} classes, and of {} for \
-         a pass, in minibatches of {BATCH} then; as many patches of {SIDE} x {SIDE} pixels.",
-        objectives.join(" and "),
+        "One held-out loss of softmax regression is reached {objectives}, compared with one node, by nodes of 1 core at 10 Gbit/s. \
+         Every node computes its own pairs and subtracts those of all, so an example takes c/P + a, and P nodes are \
+         (c + a)/(c/P + a) times as fast, which is computed here from what one node does and {most} do without a network. Of an \
+         example whose errors are rounded few are left to subtract; after as many passes of the smaller the loss is {:.2} % off \
+         what it is without. A pass on {most} nodes \
+         without rounding is {}. Peers scale where a pair takes far longer to compute than to subtract. {} documents of {} \
+         classes for a pass, in minibatches of {BATCH}; as many patches of {SIDE} x {SIDE} pixels.",
+        100.0 * apart.abs(),
         list.join(", "),
-        bench.train.len(),
-        bench.classes,
+        small.train.len(),
         small.classes,
     );
     let panels = vec![
-        panel("speed-up to one objective, softmax regression", "nodes", "times one node", softmax),
-        panel("speed-up of a pass, nodes of 1 core", "nodes", "times one node", curves),
+        panel("speed-up to one objective, softmax regression", "nodes", "times one node", softmax_curves),
+        panel("speed-up of a pass", "nodes", "times one node", curves),
     ];
     // The paper's two on 28 machines.
-    Ok(Findings { found, holds: at_most[0] >= ENOUGH && at_most[3] >= ENOUGH, panels })
+    let enough = |(nodes, times): (f64, f64)| nodes == f64::from(NODES[5]) && times >= ENOUGH;
+    Ok(Findings { found, holds: enough(softmax) && enough((f64::from(most), dual)), panels })
 }
 
 #[cfg(test)]
