@@ -3,7 +3,7 @@
 use hemiola::splash::{
     self, Array, DataSet, Degree, Elements, Local, OfElement, Options, Scalar, Shared, Sparse, SplashError,
 };
-use hemiola::{Deployment, Error};
+use hemiola::{Deployment, Error, sim};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -231,6 +231,37 @@ fn one_seed_and_degree_give_one_outcome() {
     assert_ne!(once, run(&threads, 2, 3));
     assert_ne!(once, run(&threads, 1, 4));
     assert_eq!(run(&threads, 1, 4), run(&Deployment::sim(4), 1, 4));
+}
+
+/// Four workers in pairs: on one process, on two that have a pair each, and on four that have half a pair each.
+#[test]
+fn replicas_added_up_by_a_tree_have_the_same_bits_on_every_driver_and_need_fewer_bytes() {
+    let elements: Program = (0..300).map(|i| vec![Step::Move(i % 60, i % 71, 0.1), Step::Add(i % 80, 0.3)]).collect();
+    let nodes = |nodes, workers_per_node| Deployment::Sim(sim::Config { workers_per_node, ..sim::Config::new(nodes) });
+    let options = |fan_in| Options { fan_in, synchronisations: 3, ..Options::default() };
+    let run = |deployment: &Deployment, fan_in| interpret(deployment, &elements, &options(fan_in), 2);
+    let (tree, bits) = run(&Deployment::threads(4), 2);
+    for deployment in [nodes(2, 2), nodes(4, 1), nodes(1, 4)] {
+        assert_eq!(run(&deployment, 2).1, bits, "{deployment:?}");
+    }
+    let (plain, _) = run(&Deployment::threads(4), 1);
+    let handles = declare().1;
+    for place in 0..PLACES {
+        let (tree, plain) = (get(&tree, handles, place), get(&plain, handles, place));
+        assert!((tree - plain).abs() <= 1e-5 * plain.abs().max(1.0), "place {place}: {tree}, plainly {plain}");
+    }
+    let sent = |fan_in| {
+        let mut shared = Shared::default();
+        let w = shared.array("w", 10_000);
+        let program = |set: &mut DataSet<f32, ()>| {
+            set.run(|x, _, shared, _| shared.edit(w).iter_mut().for_each(|w| *w += x))?;
+            Ok(Vec::new())
+        };
+        let trained = splash::run(&nodes(2, 4), &options(fan_in), &shared, &vec![1.0; 16], program).unwrap();
+        trained.outcome.splits.iter().map(|split| split.bytes_sent).sum::<u64>()
+    };
+    let (one_by_one, added_up) = (sent(1), sent(4));
+    assert!(2 * added_up < one_by_one, "{added_up} bytes, and {one_by_one} without a tree");
 }
 
 #[test]
