@@ -304,6 +304,48 @@ fn multiplying_an_array_agrees_with_multiplying_its_numbers_after_a_million_oper
 
 /// The failure of a pass over 100 elements, the second if their weights are all right, and what each worker's variables and
 /// elements hold before and after it, for the workers that come to it.
+/// What momentum adds is an add of every replica, so that a synchronisation makes the mean of replicas that went on.
+#[test]
+fn smoothed_arrays_go_on_by_a_part_of_what_the_last_synchronisation_changed_and_have_a_mean() {
+    let elements: Vec<f32> = (0..24).map(|i| ((i * 7) % 11) as f32 - 4.0).collect();
+    let options = Options { shuffle: false, synchronisations: 2, ..Options::default() };
+    for workers in [1, 2, 4] {
+        let mut shared = Shared::default();
+        let w = shared.array("w", 40);
+        shared.edit(w)[3] = 8.0;
+        shared.smooth(w, 0.75);
+        let process = |&x: &f32, weight: f64, shared: &mut Shared, _: &mut Local<()>| {
+            shared.multiply(w, 0.75);
+            shared.add(w.at(3), weight as f32 * x);
+        };
+        let program = |set: &mut DataSet<f32, ()>| {
+            (0..3).try_for_each(|_| set.run(process).map(drop))?;
+            Ok(set.shared().mean(w)[3].to_le_bytes().to_vec())
+        };
+        let trained = splash::run(&Deployment::threads(workers), &options, &shared, &elements, program).unwrap();
+
+        let m = f64::from(workers);
+        let part = elements.len() / workers as usize;
+        let (mut value, mut moved, mut average) = (8.0, 0.0, 0.0);
+        for round in 0..6 {
+            let start = value + if workers > 1 { 0.75 * moved } else { 0.0 };
+            let block = |worker: usize| &elements[worker * part..][..part][round % 2 * part / 2..][..part / 2];
+            let after = |worker| block(worker).iter().fold(start, |value, x| 0.75 * value + m * f64::from(*x));
+            let mean = (0..workers as usize).map(after).sum::<f64>() / m;
+            moved = if round > 0 { mean - value } else { 0.0 };
+            value = mean;
+            average += (value - average) * 4.0 / (round + 4) as f64;
+        }
+        let expected = if workers > 1 { average } else { value };
+        for result in &trained.outcome.results {
+            let found = f64::from(f32::from_le_bytes(*result.first_chunk().unwrap()));
+            assert!((found - expected).abs() < 1e-4, "{workers} workers: a mean of {found}, not {expected}");
+        }
+        let found = f64::from(trained.shared.get(w.at(3)));
+        assert!((found - value).abs() < 1e-4, "{workers} workers: {found}, not {value}");
+    }
+}
+
 fn failing(
     deployment: &Deployment,
     second: impl Fn(usize, &mut Shared, &mut Local<u32>) + Sync,
