@@ -541,7 +541,7 @@ impl Client {
     }
 
     /// Sends the updates of every clock before `slowest`, which all workers of this client have finished: under Bsp
-    /// worker by worker, otherwise coalesced.
+    /// worker by worker, or a sum for all that are added up before they are applied; otherwise coalesced.
     fn send_finished(&mut self, index: usize, slowest: Clock) -> Result<(), Misuse> {
         let table = &mut self.tables[index];
         let mut finished: BTreeMap<(Clock, u32), Delta> = BTreeMap::new();
@@ -560,10 +560,15 @@ impl Client {
             }
         }
         let apart = matches!(table.schema.consistency, Consistency::Bsp | Consistency::Vap { .. });
+        let (here, fan_in) = (self.workers.clone(), table.schema.fan_in);
+        let added_up = |first: WorkerId, worker: u32| {
+            let group = worker / fan_in;
+            first.0 / fan_in == group && here.start <= group * fan_in && (group + 1) * fan_in <= here.end
+        };
         let mut last: Option<(Clock, WorkerId, Delta)> = None;
         for ((clock, worker), mut delta) in finished {
             match &mut last {
-                Some((earlier, _, sum)) if !apart && *earlier == clock => {
+                Some((earlier, first, sum)) if *earlier == clock && (!apart || added_up(*first, worker)) => {
                     sum.absorb(&table.schema.kind, &mut delta);
                     table.spare.push(delta);
                 }

@@ -46,6 +46,9 @@ pub struct TableSchema {
     pub procedure: Option<Arc<dyn Procedure>>,
     /// What travels now, and how. Where nothing travels nothing is filtered.
     pub filters: Filters,
+    /// Under Bsp: the updates of so many consecutive workers are added up, in worker order, and their sums are what is
+    /// applied. A process that has all of them sends the sum alone. The bits depend on the number, not on who adds.
+    pub fan_in: u32,
 }
 
 /// How rows are spread over shards.
@@ -88,6 +91,10 @@ pub enum SchemaError {
     Rows { table: String, rows: u64 },
     #[error("table '{table}': a chunk needs at least one row")]
     ChunkRows { table: String },
+    #[error("table '{table}': updates of at least 1 worker are added up, not of 0")]
+    FanIn { table: String },
+    #[error("table '{table}': a stored procedure takes updates one by one, not added up")]
+    FanInProcedure { table: String },
     #[error("table '{table}': range placement needs the number of rows to be declared")]
     RangeWithoutRows { table: String },
     #[error("table '{table}': only dense rows can be initialised with random numbers")]
@@ -151,6 +158,7 @@ impl TableSchema {
             precision: Precision::F32,
             procedure: None,
             filters: Filters::default(),
+            fan_in: 1,
         }
     }
 
@@ -224,6 +232,11 @@ impl TableSchema {
         }
         if self.chunk_rows == Some(0) {
             return Err(SchemaError::ChunkRows { table: table() });
+        }
+        match self.fan_in {
+            0 => return Err(SchemaError::FanIn { table: table() }),
+            2.. if self.procedure.is_some() => return Err(SchemaError::FanInProcedure { table: table() }),
+            _ => {}
         }
         if let Consistency::Vap { bound } = self.consistency {
             if !(bound.is_finite() && bound > 0.0) {
@@ -418,6 +431,14 @@ mod tests {
             (
                 vec![TableSchema { read_my_writes: true, ..stored.clone() }],
                 "table 's': workers cannot read their own writes where a stored procedure applies them",
+            ),
+            (
+                vec![TableSchema { fan_in: 2, ..stored.clone() }],
+                "table 's': a stored procedure takes updates one by one, not added up",
+            ),
+            (
+                vec![TableSchema { fan_in: 0, ..TableSchema::dense("w", 5, 1) }],
+                "table 'w': updates of at least 1 worker are added up, not of 0",
             ),
             (
                 vec![TableSchema { consistency: Consistency::Vap { bound: 1.0 }, ..stored }],

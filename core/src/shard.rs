@@ -7,6 +7,7 @@ pub mod tasks;
 
 use crate::consistency::Consistency;
 use crate::coordinator::Process;
+use crate::delta::{Delta, ShardDelta};
 use crate::filter::ledger::Ledger;
 use crate::filter::sieve::Sieve;
 use crate::filter::{Direction, FilterError};
@@ -487,7 +488,8 @@ impl ShardTable {
         }
     }
 
-    /// Applies the held updates that may be shown now: under Bsp by clock and worker, otherwise as they came.
+    /// Applies the held updates that may be shown now: under Bsp by clock and worker, added up as the table says,
+    /// otherwise as they came.
     fn release(&mut self, slowest: Clock, sabotage: Sabotage) {
         let held = std::mem::take(&mut self.held);
         let show = |held: &Held| self.schema.consistency.may_show(held.clock, slowest);
@@ -496,7 +498,21 @@ impl ShardTable {
         if self.schema.consistency == Consistency::Bsp {
             shown.sort_by_key(|held| (held.clock, held.worker));
         }
-        shown.iter().for_each(|held| self.apply(held, sabotage));
+        if self.schema.fan_in == 1 {
+            return shown.iter().for_each(|held| self.apply(held, sabotage));
+        }
+        let fan_in = self.schema.fan_in;
+        let group = |held: &Held| (held.clock, held.worker.0 / fan_in);
+        for added_up in shown.chunk_by(|a, b| group(a) == group(b)) {
+            let [first, others @ ..] = added_up else { continue };
+            let mut sum = Delta::new(&self.schema);
+            added_up.iter().for_each(|held| sum.add_all(&self.schema.kind, &held.rows, &held.values));
+            for ShardDelta { rows, values, .. } in sum.take(&self.schema.kind, |_| ShardId(0)) {
+                let Held { client, clock, worker, .. } = *first;
+                self.apply(&Held { client, clock, worker, rows: rows.into(), values, snapshots: Vec::new() }, sabotage);
+            }
+            others.iter().for_each(|held| self.subscribers[held.client.index()].applied += 1);
+        }
     }
 
     /// Sends each client the changed rows that it has registered for and no filter holds back.

@@ -165,6 +165,22 @@ impl Shared {
         variable.multiply(self, factor);
     }
 
+    /// Smooths the course that an array takes over synchronisations. Before it processes elements, each of several replicas
+    /// adds a part `momentum` of what the last synchronisation changed: where they go the same way every time they get
+    /// there sooner, and where they only scatter it adds nothing (block momentum, Chen and Huo). And the mean of what
+    /// synchronisations made is kept, for [`Shared::mean`]. One replica is not smoothed: it runs the plain algorithm. What
+    /// momentum adds travels, so that rows go on travelling for a while after they were last touched.
+    pub fn smooth(&mut self, array: Array, momentum: f64) {
+        self.dense_mut(array).smooth(momentum);
+    }
+
+    /// The mean of an array over synchronisations, late ones counting most, if it is smoothed; what it holds otherwise and
+    /// where there was no other replica.
+    #[must_use]
+    pub fn mean(&self, array: Array) -> Vec<f32> {
+        self.dense(array).mean().map_or_else(|| self.to_vec(array), <[f32]>::to_vec)
+    }
+
     /// How many numbers an array has.
     #[must_use]
     pub fn len(&self, array: Array) -> usize {
@@ -298,6 +314,11 @@ impl Shared {
                 DelayedAdd::Sparse(place, delta) => place.execute(self, delta),
             }
         }
+    }
+
+    /// Lets smoothed arrays go on, in one of several replicas: what it does first after a synchronisation.
+    pub fn go_on(&mut self) {
+        self.arrays_mut().for_each(Dense::go_on);
     }
 
     /// A variable that this replica made infinite or not a number since the last synchronisation.

@@ -68,11 +68,14 @@ pub struct Options {
     pub synchronisations: u32,
     /// Whether every pass takes the elements in another order.
     pub shuffle: bool,
+    /// The fan-in of the tree by which replicas are added up: first those of so many consecutive workers, then the sums.
+    /// Where a process has them all, only the sum travels. Other numbers give other last bits, on every driver the same.
+    pub fan_in: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 1, degree: Degree::Largest, synchronisations: 1, shuffle: true }
+        Self { seed: 1, degree: Degree::Largest, synchronisations: 1, shuffle: true, fan_in: 1 }
     }
 }
 
@@ -157,7 +160,7 @@ where
         shuffle(&mut order, options.seed, 0);
     }
     let trials = if options.degree == Degree::Auto { groups(workers, 1).len() } else { 0 };
-    let tables = exchange::tables(shared, trials);
+    let tables = exchange::tables(shared, trials, options.fan_in);
     let on_worker = |worker: &mut Worker| {
         let (me, workers) = (worker.id().index(), worker.workers() as usize);
         let part = order[order.len() * me / workers..order.len() * (me + 1) / workers].to_vec();

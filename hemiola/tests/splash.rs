@@ -3,7 +3,7 @@
 use hemiola::splash::{
     self, Array, DataSet, Degree, Elements, Local, OfElement, Options, Scalar, Shared, Sparse, SplashError,
 };
-use hemiola::{Deployment, Error};
+use hemiola::{Deployment, Error, sim};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -233,6 +233,37 @@ fn one_seed_and_degree_give_one_outcome() {
     assert_eq!(run(&threads, 1, 4), run(&Deployment::sim(4), 1, 4));
 }
 
+/// Four workers in pairs: on one process, on two that have a pair each, and on four that have half a pair each.
+#[test]
+fn replicas_added_up_by_a_tree_have_the_same_bits_on_every_driver_and_need_fewer_bytes() {
+    let elements: Program = (0..300).map(|i| vec![Step::Move(i % 60, i % 71, 0.1), Step::Add(i % 80, 0.3)]).collect();
+    let nodes = |nodes, workers_per_node| Deployment::Sim(sim::Config { workers_per_node, ..sim::Config::new(nodes) });
+    let options = |fan_in| Options { fan_in, synchronisations: 3, ..Options::default() };
+    let run = |deployment: &Deployment, fan_in| interpret(deployment, &elements, &options(fan_in), 2);
+    let (tree, bits) = run(&Deployment::threads(4), 2);
+    for deployment in [nodes(2, 2), nodes(4, 1), nodes(1, 4)] {
+        assert_eq!(run(&deployment, 2).1, bits, "{deployment:?}");
+    }
+    let (plain, _) = run(&Deployment::threads(4), 1);
+    let handles = declare().1;
+    for place in 0..PLACES {
+        let (tree, plain) = (get(&tree, handles, place), get(&plain, handles, place));
+        assert!((tree - plain).abs() <= 1e-5 * plain.abs().max(1.0), "place {place}: {tree}, plainly {plain}");
+    }
+    let sent = |fan_in| {
+        let mut shared = Shared::default();
+        let w = shared.array("w", 10_000);
+        let program = |set: &mut DataSet<f32, ()>| {
+            set.run(|x, _, shared, _| shared.edit(w).iter_mut().for_each(|w| *w += x))?;
+            Ok(Vec::new())
+        };
+        let trained = splash::run(&nodes(2, 4), &options(fan_in), &shared, &vec![1.0; 16], program).unwrap();
+        trained.outcome.splits.iter().map(|split| split.bytes_sent).sum::<u64>()
+    };
+    let (one_by_one, added_up) = (sent(1), sent(4));
+    assert!(2 * added_up < one_by_one, "{added_up} bytes, and {one_by_one} without a tree");
+}
+
 #[test]
 fn one_worker_computes_what_a_plain_loop_does_to_the_bit() {
     let elements: Program = (0..200).map(|i| vec![Step::Move(i % 60, i % 71, 0.1), Step::Add(i % 80, 0.3)]).collect();
@@ -273,6 +304,48 @@ fn multiplying_an_array_agrees_with_multiplying_its_numbers_after_a_million_oper
 
 /// The failure of a pass over 100 elements, the second if their weights are all right, and what each worker's variables and
 /// elements hold before and after it, for the workers that come to it.
+/// What momentum adds is an add of every replica, so that a synchronisation makes the mean of replicas that went on.
+#[test]
+fn smoothed_arrays_go_on_by_a_part_of_what_the_last_synchronisation_changed_and_have_a_mean() {
+    let elements: Vec<f32> = (0..24).map(|i| ((i * 7) % 11) as f32 - 4.0).collect();
+    let options = Options { shuffle: false, synchronisations: 2, ..Options::default() };
+    for workers in [1, 2, 4] {
+        let mut shared = Shared::default();
+        let w = shared.array("w", 40);
+        shared.edit(w)[3] = 8.0;
+        shared.smooth(w, 0.75);
+        let process = |&x: &f32, weight: f64, shared: &mut Shared, _: &mut Local<()>| {
+            shared.multiply(w, 0.75);
+            shared.add(w.at(3), weight as f32 * x);
+        };
+        let program = |set: &mut DataSet<f32, ()>| {
+            (0..3).try_for_each(|_| set.run(process).map(drop))?;
+            Ok(set.shared().mean(w)[3].to_le_bytes().to_vec())
+        };
+        let trained = splash::run(&Deployment::threads(workers), &options, &shared, &elements, program).unwrap();
+
+        let m = f64::from(workers);
+        let part = elements.len() / workers as usize;
+        let (mut value, mut moved, mut average) = (8.0, 0.0, 0.0);
+        for round in 0..6 {
+            let start = value + if workers > 1 { 0.75 * moved } else { 0.0 };
+            let block = |worker: usize| &elements[worker * part..][..part][round % 2 * part / 2..][..part / 2];
+            let after = |worker| block(worker).iter().fold(start, |value, x| 0.75 * value + m * f64::from(*x));
+            let mean = (0..workers as usize).map(after).sum::<f64>() / m;
+            moved = if round > 0 { mean - value } else { 0.0 };
+            value = mean;
+            average += (value - average) * 4.0 / (round + 4) as f64;
+        }
+        let expected = if workers > 1 { average } else { value };
+        for result in &trained.outcome.results {
+            let found = f64::from(f32::from_le_bytes(*result.first_chunk().unwrap()));
+            assert!((found - expected).abs() < 1e-4, "{workers} workers: a mean of {found}, not {expected}");
+        }
+        let found = f64::from(trained.shared.get(w.at(3)));
+        assert!((found - value).abs() < 1e-4, "{workers} workers: {found}, not {value}");
+    }
+}
+
 fn failing(
     deployment: &Deployment,
     second: impl Fn(usize, &mut Shared, &mut Local<u32>) + Sync,

@@ -96,7 +96,7 @@ fn plainly(set: &Examples, config: &Config, workers: usize) -> Vec<[f64; CLASSES
         let mut state: Plain = (mean.iter().map(|_| [0.0; CLASSES]).collect(), vec![[0.0; CLASSES]; FEATURES + 1]);
         for number in set.len() * worker / workers..set.len() * (worker + 1) / workers {
             let label = set.labels()[number] as usize;
-            let rate = f64::from(config.rate) / (workers as f64).powf(0.25);
+            let rate = f64::from(config.rate) / (workers as f64).powf(0.4);
             step(&mut state, &dense(number), &greatest, &decay, label, workers as f64, rate);
         }
         for (mean, w) in mean.iter_mut().zip(&state.0) {

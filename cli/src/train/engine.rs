@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// How often workers' results are combined in a pass, with --engine splash
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     synchronisations: Option<u32>,
+    /// Workers whose results are added up before they travel, with --engine splash: those of a process or node
+    #[arg(long, value_name = "N", value_parser = numbers::team, allow_negative_numbers = true)]
+    fan_in: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -59,11 +62,14 @@ impl Options {
         if self.engine == Engine::Splash {
             let synchronisations = self.synchronisations.unwrap_or(usual);
             let degree = self.degree.unwrap_or_default();
-            return Ok(Some(splash::Options { seed, degree, synchronisations, ..splash::Options::default() }));
+            let fan_in = self.fan_in.unwrap_or(1);
+            return Ok(Some(splash::Options { seed, degree, synchronisations, fan_in, ..splash::Options::default() }));
         }
-        for (option, given) in
-            [("--degree", self.degree.is_some()), ("--synchronisations", self.synchronisations.is_some())]
-        {
+        for (option, given) in [
+            ("--degree", self.degree.is_some()),
+            ("--synchronisations", self.synchronisations.is_some()),
+            ("--fan-in", self.fan_in.is_some()),
+        ] {
             if given {
                 return Err(usage(format!("{option} has an effect only with --engine splash")));
             }
@@ -101,5 +107,11 @@ pub(crate) fn description(passes: &splash::Options) -> Value {
         Degree::Auto => json!("auto"),
         Degree::Fixed(workers) => json!(workers),
     };
-    json!({ "name": "splash", "degree": degree, "synchronisations": passes.synchronisations, "seed": passes.seed })
+    json!({
+        "name": "splash",
+        "degree": degree,
+        "synchronisations": passes.synchronisations,
+        "fan_in": passes.fan_in,
+        "seed": passes.seed,
+    })
 }

@@ -10,6 +10,12 @@ pub(crate) const CASES: &[Case] = &[
     ),
     ("train mlr good.csv --degree 2", 2, "--degree has an effect only with --engine splash"),
     ("train mlr good.csv --synchronisations 2", 2, "--synchronisations has an effect only with --engine splash"),
+    ("train mlr good.csv --fan-in 2", 2, "--fan-in has an effect only with --engine splash"),
+    (
+        "train lda docword.good.txt --engine splash --fan-in 0",
+        2,
+        "invalid value '0' for '--fan-in <N>': expected a whole number between 1 and 1024",
+    ),
     (
         "train mlr good.csv --engine splash --degree 0",
         2,

@@ -26,6 +26,36 @@ pub struct Dense {
     gamma: f64,
     /// Whether a scale was multiplied into the values since then, so that they cannot be compared with the base.
     folded: bool,
+    course: Option<Course>,
+}
+
+/// What synchronisations made of an array, one after the other.
+#[derive(Debug, Clone, Default)]
+struct Course {
+    /// Which part of a movement goes on.
+    momentum: f64,
+    /// By how much the last synchronisation moved it. Zero after the first: the way from where the array began says
+    /// nothing of the way on.
+    moved: Vec<f32>,
+    /// The mean over synchronisations, that of number `k` with a weight of about `k³`.
+    mean: Vec<f32>,
+    count: u32,
+}
+
+impl Course {
+    /// Takes note of a synchronisation that made `new` of `old`, each in its units.
+    fn note(&mut self, (new, new_unit): (&[f32], f64), (old, old_unit): (&[f32], f64)) {
+        self.count += 1;
+        let share = 4.0 / (f64::from(self.count) + 3.0);
+        let known = f64::from(u8::from(self.count > 1));
+        self.moved.resize(new.len(), 0.0);
+        self.mean.resize(new.len(), 0.0);
+        for (((moved, mean), &new), &old) in self.moved.iter_mut().zip(&mut self.mean).zip(new).zip(old) {
+            let (new, old) = (f64::from(new) * new_unit, f64::from(old) * old_unit);
+            *moved = ((new - old) * known) as f32;
+            *mean += ((new - f64::from(*mean)) * share) as f32;
+        }
+    }
 }
 
 impl Dense {
@@ -33,7 +63,8 @@ impl Dense {
         let values = vec![0.0; rows * width];
         let base = values.clone();
         let (scale, inverse, base_scale, gamma) = (1.0, 1.0, 1.0, 1.0);
-        Self { rows, width, len, values, scale, inverse, executed: Vec::new(), base, base_scale, gamma, folded: false }
+        let (executed, folded, course) = (Vec::new(), false, None);
+        Self { rows, width, len, values, scale, inverse, executed, base, base_scale, gamma, folded, course }
     }
 
     /// How many numbers it has.
@@ -83,6 +114,23 @@ impl Dense {
         } else {
             self.fold();
         }
+    }
+
+    pub(super) fn smooth(&mut self, momentum: f64) {
+        self.course = Some(Course { momentum, ..Course::default() });
+    }
+
+    /// Adds what momentum says.
+    pub(super) fn go_on(&mut self) {
+        if let Some(Course { momentum, moved, .. }) = &self.course {
+            let factor = (momentum * self.inverse) as f32;
+            self.values.iter_mut().zip(moved).for_each(|(value, moved)| *value += factor * moved);
+        }
+    }
+
+    /// The mean over synchronisations, if there were some and it is kept.
+    pub(super) fn mean(&self) -> Option<&[f32]> {
+        self.course.as_ref()?.mean.get(..self.len)
     }
 
     /// Multiplies the scale into the numbers.
@@ -213,6 +261,9 @@ impl Dense {
     /// # Panics
     /// If there are not as many.
     pub fn set(&mut self, numbers: &[f32], unit: f64) {
+        if let Some(course) = &mut self.course {
+            course.note((numbers, unit), (&self.base, self.base_scale));
+        }
         self.values.copy_from_slice(numbers);
         self.scale = unit;
         self.settle();

@@ -377,12 +377,19 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
     where
         P: FnMut(&E, f64, &mut Shared, &mut Local<L>),
     {
+        self.go_on(m);
         let processed = self.process_all(positions, m, process);
         if let Some(variable) = self.state.shared.broken().map(str::to_owned) {
             return Err(self.who_broke(variable, positions, m, process, began).into());
         }
         processed?;
         self.charge(positions)
+    }
+
+    fn go_on(&mut self, m: u32) {
+        if m > 1 {
+            self.state.shared.go_on();
+        }
     }
 
     fn process_all<P>(&mut self, positions: &[u32], m: u32, process: &mut P) -> Result<(), SplashError>
@@ -440,6 +447,7 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
             positions.iter().for_each(|&at| state.locals[at as usize].clone_from(&began[at as usize]));
         };
         restore(&mut self.state, positions);
+        self.go_on(m);
         for step in positions.chunks(SEARCH_STEP) {
             let before = self.state.shared.clone();
             if self.process_all(step, m, process).is_ok() && self.state.shared.broken().is_none() {

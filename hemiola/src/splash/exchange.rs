@@ -1,7 +1,7 @@
 //! How the replicas of all workers become one again: formula (9) as additions to tables under Bsp.
 //!
 //! Each array is a table. A worker adds `Δ/m + T` of what it touched, so only that travels, and the shards add in worker
-//! order, so that every driver gives the same bits. `Γ` is one number per array: it travels with the scalars in a report,
+//! order, so that every driver gives the same bits; or as a tree, in which those of one process are added up first. `Γ` is one number per array: it travels with the scalars in a report,
 //! and multiplies the scale that the table's numbers are in units of, which every worker keeps for itself.
 
 use crate::error::Error;
@@ -39,8 +39,8 @@ impl Scale {
 }
 
 /// The tables for the variables, and for so many groups.
-pub(super) fn tables(shared: &Shared, groups: usize) -> Vec<TableSchema> {
-    let bsp = |table| TableSchema { consistency: Consistency::Bsp, read_my_writes: false, ..table };
+pub(super) fn tables(shared: &Shared, groups: usize, fan_in: u32) -> Vec<TableSchema> {
+    let bsp = |table| TableSchema { consistency: Consistency::Bsp, read_my_writes: false, fan_in, ..table };
     // A job has at least one table, an algorithm may have scalars only.
     let mut tables = Vec::new();
     if shared.arrays().len() + shared.sparse_arrays().len() == 0 {

@@ -17,7 +17,7 @@ use crate::mf::blocks::shuffled_labels;
 use hemiola::splash::{self, Array, DataSet, Shared};
 use hemiola::{Deployment, Error, Observation};
 use serde::Serialize;
-use step::{RowTraits, Scratch, Step};
+use step::{MOMENTUM, RowTraits, Scratch, Step};
 
 /// How to train.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -42,7 +42,7 @@ impl Default for Config {
             rate: 0.1,
             epochs: 20,
             patience: None,
-            passes: splash::Options { synchronisations: 5, ..splash::Options::default() },
+            passes: splash::Options { synchronisations: 10, ..splash::Options::default() },
         }
     }
 }
@@ -108,6 +108,7 @@ pub fn train(
         weights: shared.rows("weights", known.traits.len(), width),
         seen: shared.rows("squared gradients", known.traits.len(), width),
     };
+    shared.smooth(variables.weights, MOMENTUM);
     let numbers: Vec<u32> = (0..train.len() as u32).collect();
     let mut epochs = Vec::new();
     let quality = |sums: &[f64]| known.quality(sums);
@@ -123,7 +124,7 @@ pub fn train(
             epochs.push(epoch);
         },
     )?;
-    let rows = trained.shared.to_vec(variables.weights);
+    let rows: Vec<f32> = trained.outcome.results[0].as_chunks().0.iter().map(|x| f32::from_le_bytes(*x)).collect();
     let weights = rows.chunks(width).flat_map(|row| &row[..known.classes]).copied().collect();
     Ok(Trained { classes: known.classes, weights, epochs, outcome: trained.outcome })
 }
@@ -166,7 +167,7 @@ impl<'a> Known<'a> {
             let pass = set.run_tested(process, |&number, shared| self.loss(number, variables, shared))?;
             course.train_seconds += set.seconds() - began;
             clock += pass.synchronisations;
-            let weights = set.shared().to_vec(variables.weights);
+            let weights = set.shared().mean(variables.weights);
             let tested = self.test_part(set.worker().index(), &weights);
             let penalty = if set.worker().index() == 0 { self.penalty(config.l2, &weights) } else { 0.0 };
             let sums = [met.0, met.1, penalty, tested.loss, tested.correct as f64];
@@ -178,7 +179,8 @@ impl<'a> Known<'a> {
                 }
             }
         }
-        Ok(Vec::new())
+        let mean = if set.worker().index() == 0 { set.shared().mean(variables.weights) } else { Vec::new() };
+        Ok(mean.iter().flat_map(|weight| weight.to_le_bytes()).collect())
     }
 
     /// One step, for an example of any weight; the loss met.
