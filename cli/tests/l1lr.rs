@@ -148,10 +148,12 @@ fn filters_save_bytes_and_change_nothing_that_matters() {
     let path = folder.path();
     hemiola(path, "generate examples --examples 2000 --features 20000 --out many.svm");
     let summary = |filters: &str| {
-        let common = "simulate l1lr many.svm --lambda 1e-2 --blocks 4 --nodes 2 --workers 1 --servers 1 --passes 60";
+        let common = "simulate l1lr many.svm --lambda 1e-2 --blocks 16 --nodes 2 --workers 1 --servers 1 --passes 100";
         let said = hemiola(
             path,
-            &format!("{common} --quiet --tolerance 1e-9 --time-per-unit 10ns --filters {filters} --report run.jsonl"),
+            &format!(
+                "{common} --quiet --delay sequential --tolerance 1e-9 --time-per-unit 10ns --filters {filters} --report run.jsonl"
+            ),
         );
         assert!(said.contains(" MB from workers, ") && said.contains(" MB from servers"), "{said}");
         let report = std::fs::read_to_string(path.join("run.jsonl")).unwrap();
@@ -162,7 +164,7 @@ fn filters_save_bytes_and_change_nothing_that_matters() {
     let (plain, without, _) = summary("none");
     let (objective, with, said) = summary("key-cache,zstd,kkt");
     assert!((objective / plain - 1.0).abs() < 1e-3, "{objective}, without filters {plain}");
-    for (field, times) in [("bytes_sent", 5), ("bytes_received", 3)] {
+    for (field, times) in [("bytes_sent", 10), ("bytes_received", 10)] {
         let bytes = |summary: &serde_json::Value| summary[field].as_u64().unwrap();
         assert!(bytes(&with) * times < bytes(&without), "{field}: {} of {}", bytes(&with), bytes(&without));
     }
@@ -175,7 +177,7 @@ fn filters_save_bytes_and_change_nothing_that_matters() {
     let expected = ["kkt updates", "kkt rows", "key-cache updates", "zstd updates", "key-cache rows", "zstd rows"];
     assert_eq!(names, expected);
     assert!(said.contains("kkt            updates of 'steps': "), "{said}");
-    for (list, name) in [("random-skip:0.05,key-cache,zstd", "random-skip"), ("significant:25,kkt", "significant")] {
+    for (list, name) in [("random-skip:0.05,key-cache,zstd", "random-skip"), ("significant:5,kkt", "significant")] {
         let (objective, with, said) = summary(list);
         assert!((objective / plain - 1.0).abs() < 2e-2, "{list}: {objective}, without filters {plain}");
         let savings = with["filters"].as_array().unwrap();

@@ -27,6 +27,7 @@ use crate::examples::Examples;
 
 /// The last step of every feature, and of the bias behind them: what travels.
 const STEPS: TableId = TableId(0);
+const STEPPED: &str = "steps";
 /// The weight of each and its reach, zero for [`UNBOUNDED`], which the servers keep to themselves.
 const WEIGHTS: TableId = TableId(1);
 /// The numbers of a worker's push: slope and bound.
@@ -88,7 +89,7 @@ pub fn train(
     let job = Job {
         name: "l1lr".to_owned(),
         workers: deployment.workers(),
-        tables: vec![table("steps", 1), table("weights", 2)],
+        tables: vec![table(STEPPED, 1), table("weights", 2)],
         worker: &|node| {
             let mut worker = Worker::new(&plan, node.rank() as usize, node.workers() as usize);
             node.serve(&mut worker, &[("iterate", &Worker::iterate), ("end", &Worker::end)])
@@ -121,10 +122,12 @@ pub fn train(
         bias,
     };
     let keys = (pushed as u64, skipped as u64);
+    // What is left are the weights, which travel once, at the end.
+    outcome.savings.retain(|saving| saving.table == STEPPED);
     if config.kkt {
         // A key travels to the servers with two numbers and once more to ask for the weight, which comes back alone.
         for (direction, bytes) in [(Direction::Rows, 4), (Direction::Updates, 8 + 4 * PUSHED as u64 + 8)] {
-            let (table, filter) = ("steps".to_owned(), "kkt".to_owned());
+            let (table, filter) = (STEPPED.to_owned(), "kkt".to_owned());
             let (bytes_in, bytes_out) = ((keys.0 + keys.1) * bytes, keys.0 * bytes);
             outcome.savings.insert(0, FilterSaving { table, direction, filter, bytes_in, bytes_out });
         }
