@@ -64,8 +64,8 @@ pub(crate) fn summary(outcome: &Outcome) -> Value {
 /// What travelled each way, for people.
 pub(crate) fn traffic(outcome: &Outcome) -> String {
     let megabytes = |bytes: fn(&WorkerSplit) -> u64| outcome.splits.iter().map(bytes).sum::<u64>() as f64 / 1e6;
-    let (workers, servers) = (megabytes(|split| split.bytes_sent), megabytes(|split| split.bytes_received));
-    format!("{workers:.1} MB from workers, {servers:.1} MB from servers")
+    let (sent, received) = (megabytes(|split| split.bytes_sent), megabytes(|split| split.bytes_received));
+    format!("{sent:.1} MB from workers, {received:.1} MB to them")
 }
 
 /// Tells people where the workers' time went and how stale their reads were.

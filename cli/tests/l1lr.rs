@@ -155,7 +155,7 @@ fn filters_save_bytes_and_change_nothing_that_matters() {
                 "{common} --quiet --delay sequential --tolerance 1e-9 --time-per-unit 10ns --filters {filters} --report run.jsonl"
             ),
         );
-        assert!(said.contains(" MB from workers, ") && said.contains(" MB from servers"), "{said}");
+        assert!(said.contains(" MB from workers, ") && said.contains(" MB to them"), "{said}");
         let report = std::fs::read_to_string(path.join("run.jsonl")).unwrap();
         let lines: Vec<serde_json::Value> = report.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let objective = lines.iter().rev().find_map(|line| line["objective"].as_f64()).unwrap();

@@ -101,7 +101,7 @@ struct ModelOptions {
     /// What every word of a topic has before any word is read: the smaller, the fewer words a topic has
     #[arg(long, value_parser = numbers::positive, default_value = "0.01", allow_negative_numbers = true)]
     beta: f32,
-    /// How topics are drawn: by SparseLDA's buckets, or by Metropolis-Hastings in a time that does not grow with K
+    /// How topics are drawn: by what is likely given all others, or by Metropolis-Hastings in a time that does not grow with K
     /// [default: auto]
     #[arg(long, value_enum, value_name = "SAMPLER")]
     sampler: Option<SamplerName>,
