@@ -16,9 +16,6 @@ const FEATURES: usize = 60;
 /// Passes of one thread. Splash may make four times as many, which take it far less time.
 const PASSES: u32 = 2;
 const ITERATIONS: u32 = 25;
-/// The size of first steps, of one thread too, for which it is also better than the usual 0.1. With that 64 workers did not
-/// come to one thread's loss in eight passes; on MNIST, whose pixels go with one another, 0.1 is better for them than 0.2.
-const RATE: f32 = 0.3;
 /// How often sooner than one thread 64 workers are expected to be.
 const SPEEDUP: f64 = 15.0;
 
@@ -58,8 +55,9 @@ pub(in super::super) fn lr(scale: &Scale) -> Result<Findings, ReproduceError> {
         (digits(count, scale.seed, 2 * scale.seed), digits(count / 20, scale.seed, 2 * scale.seed + 1));
     let size = size(examples.len());
     let run = |nodes: u32, epochs: u32| -> Result<Course, ReproduceError> {
-        let passes = Options { seed: scale.seed, synchronisations: 5, ..Options::default() };
-        let config = Config { l2: 0.0, rate: RATE, epochs, passes, ..Config::default() };
+        let defaults = Config::default();
+        let passes = Options { seed: scale.seed, ..defaults.passes };
+        let config = Config { l2: 0.0, epochs, passes, ..defaults };
         let trained = train(&config, &size.deployment(nodes, scale.seed), &examples, Some(&test), |_| {})?;
         Ok(trained.epochs.iter().filter_map(|epoch| Some((epoch.seconds, epoch.quality.test_loss?))).collect())
     };
