@@ -63,13 +63,15 @@ const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(51, 51, 51);
 const GRID: RGBColor = RGBColor(225, 225, 225);
 /// Told apart by the colour-blind, too (Okabe and Ito).
-const COLOURS: [RGBColor; 6] = [
+const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+    RGBColor(150, 150, 150),
 ];
 
 /// How many pixels of a png a unit of the drawing has, and how many drawn pixels each of those is the mean of.
