@@ -58,9 +58,15 @@ pub(crate) struct Progress<'a> {
     seconds_before: f64,
 }
 
+/// A log has a line for each of the first epochs, and from then on whenever a twentieth of them or some seconds have gone by
+/// since the last one, so that it does not grow with epochs that take no time.
+const LINE_PART: u32 = 20;
+const LINE_SECONDS: f64 = 10.0;
+
 enum Shown {
     Bar(ProgressBar),
-    Lines,
+    /// The epoch of the last line, and its seconds.
+    Lines(u32, f64),
     Nothing,
 }
 
@@ -76,7 +82,7 @@ impl<'a> Progress<'a> {
             bar.enable_steady_tick(Duration::from_millis(100));
             Shown::Bar(bar)
         } else {
-            Shown::Lines
+            Shown::Lines(0, 0.0)
         };
         Self { shown, work, seconds_before: 0.0 }
     }
@@ -84,13 +90,20 @@ impl<'a> Progress<'a> {
     /// Shows an epoch that has ended.
     pub(crate) fn epoch(&mut self, epoch: &impl Observed) {
         let text = self.text(epoch);
-        self.seconds_before = epoch.seconds();
-        match &self.shown {
+        let (number, seconds) = (epoch.number(), epoch.seconds());
+        self.seconds_before = seconds;
+        match &mut self.shown {
             Shown::Bar(bar) => {
-                bar.set_position(u64::from(epoch.number()));
+                bar.set_position(u64::from(number));
                 bar.set_message(text);
             }
-            Shown::Lines => say(&format!("epoch {}: {text}", epoch.number())),
+            Shown::Lines(said, then) => {
+                let is_due = LINE_PART * number.abs_diff(*said) >= number;
+                if is_due || seconds - *then >= LINE_SECONDS || number == self.work.epochs {
+                    say(&format!("epoch {number}: {text}"));
+                    (*said, *then) = (number, seconds);
+                }
+            }
             Shown::Nothing => {}
         }
     }

@@ -1,6 +1,7 @@
 //! Data readers, kernels and estimators, one file or folder per model.
 
 pub mod corpus;
+mod curvature;
 pub mod dml;
 mod epoch;
 pub mod examples;

@@ -1,8 +1,9 @@
 //! How the replicas of all workers become one again: formula (9) as additions to tables under Bsp.
 //!
 //! Each array is a table. A worker adds `Δ/m + T` of what it touched, so only that travels, and the shards add in worker
-//! order, so that every driver gives the same bits; or as a tree, in which those of one process are added up first. `Γ` is one number per array: it travels with the scalars in a report,
-//! and multiplies the scale that the table's numbers are in units of, which every worker keeps for itself.
+//! order, so that every driver gives the same bits; or as a tree, in which those of one process are added up first. `Γ` is
+//! one number per array: it travels with the scalars in a report, and multiplies the scale that the table's numbers are in
+//! units of, which every worker keeps for itself.
 
 use crate::error::Error;
 use crate::worker::Worker;

@@ -5,7 +5,7 @@
 //! step goes along a quasi-Newton direction of the smooth function, within the orthant that the steepest descent leads
 //! into, and is shortened until the objective has fallen enough.
 
-use std::collections::VecDeque;
+use crate::curvature::{Curvature, difference, dot};
 
 /// How long to go on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,10 +37,10 @@ pub fn minimise<E>(
     let mut x = start;
     let (smooth, mut gradient) = evaluate(&x)?;
     let mut objective = smooth + cost(&x);
-    let mut pairs: VecDeque<(Vec<f64>, Vec<f64>)> = VecDeque::new();
+    let mut curvature = Curvature::new(rules.memory);
     for _ in 0..rules.iterations {
         let steepest: Vec<f64> = (0..x.len()).map(|j| -pseudo_gradient(x[j], gradient[j], l1(j))).collect();
-        let mut direction = times_inverse_hessian(&pairs, &steepest);
+        let mut direction = curvature.inverse_times(&steepest);
         for (along, &down) in direction.iter_mut().zip(&steepest) {
             if *along * down <= 0.0 {
                 *along = 0.0;
@@ -48,7 +48,7 @@ pub fn minimise<E>(
         }
         let orthant: Vec<f64> =
             x.iter().zip(&steepest).map(|(&x, &down)| if x == 0.0 { sign(down) } else { sign(x) }).collect();
-        let mut length = if pairs.is_empty() { 1.0 / norm(&steepest).max(f64::MIN_POSITIVE) } else { 1.0 };
+        let mut length = if curvature.is_unknown() { 1.0 / norm(&steepest).max(f64::MIN_POSITIVE) } else { 1.0 };
         let mut found = None;
         for _ in 0..HALVINGS {
             let next: Vec<f64> = (0..x.len())
@@ -66,14 +66,7 @@ pub fn minimise<E>(
             length /= 2.0;
         }
         let Some((next, next_gradient, value)) = found else { break };
-        let step = difference(&next, &x);
-        let change = difference(&next_gradient, &gradient);
-        if dot(&step, &change) > 0.0 {
-            pairs.push_back((step, change));
-            if pairs.len() > rules.memory {
-                pairs.pop_front();
-            }
-        }
+        curvature.learn(difference(&next, &x), difference(&next_gradient, &gradient));
         let fallen = objective - value;
         (x, gradient, objective) = (next, next_gradient, value);
         if fallen <= rules.tolerance * objective.abs() {
@@ -96,41 +89,13 @@ fn pseudo_gradient(x: f64, slope: f64, l1: f64) -> f64 {
     }
 }
 
-/// A vector times the approximate inverse Hessian: the two loops of the limited-memory method.
-fn times_inverse_hessian(pairs: &VecDeque<(Vec<f64>, Vec<f64>)>, vector: &[f64]) -> Vec<f64> {
-    let mut result = vector.to_vec();
-    let mut shares = Vec::with_capacity(pairs.len());
-    for (step, change) in pairs.iter().rev() {
-        let share = dot(step, &result) / dot(step, change);
-        result.iter_mut().zip(change).for_each(|(result, change)| *result -= share * change);
-        shares.push(share);
-    }
-    if let Some((step, change)) = pairs.back() {
-        let scale = dot(step, change) / dot(change, change);
-        result.iter_mut().for_each(|result| *result *= scale);
-    }
-    for ((step, change), share) in pairs.iter().zip(shares.iter().rev()) {
-        let rest = share - dot(change, &result) / dot(step, change);
-        result.iter_mut().zip(step).for_each(|(result, step)| *result += rest * step);
-    }
-    result
-}
-
 /// The sign of a number, that of zero being zero.
 fn sign(x: f64) -> f64 {
     if x == 0.0 { 0.0 } else { x.signum() }
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 fn norm(a: &[f64]) -> f64 {
     dot(a, a).sqrt()
-}
-
-fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
-    a.iter().zip(b).map(|(a, b)| a - b).collect()
 }
 
 #[cfg(test)]

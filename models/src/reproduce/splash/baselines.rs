@@ -2,6 +2,7 @@
 //! variational inference.
 
 use crate::corpus::Corpus;
+use crate::curvature::{Curvature, difference, dot};
 use crate::examples::Examples;
 use crate::lda::likelihood::ln_gamma;
 use crate::mf::Rating;
@@ -44,7 +45,6 @@ const MEMORY: usize = 10;
 /// Minimises the loss by L-BFGS with a line search that halves; after every iteration `visit` is shown how many times the
 /// examples were gone through so far, and the weights.
 pub(super) fn lbfgs(examples: &Examples, iterations: u32, mut visit: impl FnMut(u32, &[f64])) {
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut weights = vec![0.0; (examples.features() + 1) * examples.classes.len()];
     let evaluate = |weights: &[f64]| {
         let mut gradient = vec![0.0; weights.len()];
@@ -52,23 +52,10 @@ pub(super) fn lbfgs(examples: &Examples, iterations: u32, mut visit: impl FnMut(
     };
     let (mut loss, mut gradient) = evaluate(&weights);
     let mut passes = 1;
-    let mut remembered: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+    let mut curvature = Curvature::new(MEMORY);
     for _ in 0..iterations {
-        let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
-        let mut factors = Vec::new();
-        for (step, change) in remembered.iter().rev() {
-            let factor = dot(step, &direction) / dot(step, change);
-            direction.iter_mut().zip(change).for_each(|(d, y)| *d -= factor * y);
-            factors.push(factor);
-        }
-        if let Some((step, change)) = remembered.last() {
-            let scale = dot(step, change) / dot(change, change);
-            direction.iter_mut().for_each(|d| *d *= scale);
-        }
-        for ((step, change), factor) in remembered.iter().zip(factors.iter().rev()) {
-            let correction = factor - dot(change, &direction) / dot(step, change);
-            direction.iter_mut().zip(step).for_each(|(d, s)| *d += correction * s);
-        }
+        let steepest: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        let direction = curvature.inverse_times(&steepest);
         let slope = dot(&direction, &gradient);
         let mut length = 1.0;
         // Thirty halvings are a billionth of the step: then there is nowhere to go.
@@ -77,14 +64,7 @@ pub(super) fn lbfgs(examples: &Examples, iterations: u32, mut visit: impl FnMut(
             let (tried_loss, tried_gradient) = evaluate(&tried);
             passes += 1;
             if tried_loss <= loss + 1e-4 * length * slope {
-                let step: Vec<f64> = tried.iter().zip(&weights).map(|(a, b)| a - b).collect();
-                let change: Vec<f64> = tried_gradient.iter().zip(&gradient).map(|(a, b)| a - b).collect();
-                if dot(&step, &change) > 1e-12 {
-                    remembered.push((step, change));
-                    if remembered.len() > MEMORY {
-                        remembered.remove(0);
-                    }
-                }
+                curvature.learn(difference(&tried, &weights), difference(&tried_gradient, &gradient));
                 (weights, loss, gradient) = (tried, tried_loss, tried_gradient);
                 break;
             }
