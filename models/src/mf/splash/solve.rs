@@ -12,15 +12,15 @@ const RIDGE_MIN: f64 = 1e-6;
 #[derive(Default)]
 pub(crate) struct Solver {
     product: Vec<f32>,
-    /// The lower triangle, row by row.
-    lower: Vec<f64>,
+    /// The matrix, of which the upper triangle is decomposed, row by row.
+    upper: Vec<f64>,
     right: Vec<f64>,
 }
 
 impl Solver {
     /// The vector for rows of `width` numbers and what they should give; zeros where there are none.
     pub(crate) fn solve(&mut self, rows: &[f32], targets: &[f32], width: usize, l2: f32) -> &[f64] {
-        let Self { product, lower, right } = self;
+        let Self { product, upper, right } = self;
         right.clear();
         right.resize(width, 0.0);
         if targets.is_empty() {
@@ -34,24 +34,25 @@ impl Solver {
         }
         let greatest = (0..width).map(|i| f64::from(product[i * width + i])).fold(f64::MIN_POSITIVE, f64::max);
         let ridge = (f64::from(l2) * targets.len() as f64).max(RIDGE_MIN * greatest);
-        lower.resize(width * width, 0.0);
+        upper.clear();
+        upper.extend(product.iter().map(|number| f64::from(*number)));
+        // Every row is taken off those below it, which are consecutive numbers, so that many go at a time.
         for i in 0..width {
-            for j in 0..=i {
-                let (before, this) = lower.split_at(i * width);
-                let other = if j == i { this } else { &before[j * width..] };
-                let known: f64 = this[..j].iter().zip(&other[..j]).map(|(a, b)| a * b).sum();
-                let rest = f64::from(product[i * width + j]) - known;
-                lower[i * width + j] =
-                    if i == j { (rest + ridge).max(ridge * RIDGE_MIN).sqrt() } else { rest / lower[j * width + j] };
+            let (row, below) = upper[i * width..].split_at_mut(width);
+            row[i] = (row[i] + ridge).max(ridge * RIDGE_MIN).sqrt();
+            let pivot = row[i];
+            row[i + 1..].iter_mut().for_each(|number| *number /= pivot);
+            for (k, other) in (i + 1..).zip(below.chunks_exact_mut(width)) {
+                let factor = row[k];
+                other[k..].iter_mut().zip(&row[k..]).for_each(|(number, above)| *number -= factor * above);
             }
+            right[i] /= pivot;
+            let solved = right[i];
+            right[i + 1..].iter_mut().zip(&row[i + 1..]).for_each(|(rest, number)| *rest -= solved * number);
         }
-        for i in 0..width {
-            let known: f64 = (0..i).map(|j| lower[i * width + j] * right[j]).sum();
-            right[i] = (right[i] - known) / lower[i * width + i];
-        }
-        for i in (0..width).rev() {
-            let known: f64 = (i + 1..width).map(|j| lower[j * width + i] * right[j]).sum();
-            right[i] = (right[i] - known) / lower[i * width + i];
+        for (i, row) in upper.chunks_exact(width).enumerate().rev() {
+            let known: f64 = row[i + 1..].iter().zip(&right[i + 1..]).map(|(a, b)| a * b).sum();
+            right[i] = (right[i] - known) / row[i];
         }
         right
     }

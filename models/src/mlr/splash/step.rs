@@ -71,50 +71,88 @@ impl Loop for Step<'_> {
         (tally.loss, _) = softmax(errors, classes, label);
         errors[label as usize / LANES][label as usize % LANES] -= 1.0;
 
-        // One group of classes after the other, so that what is common to all rows stays in registers.
-        let count = example.columns.len() + 1;
         pulls.resize(groups, [0.0; LANES]);
-        steps.resize(count * groups, [0.0; LANES]);
-        for group in 0..groups {
-            let (error, mut pull) = (errors[group], [0.0; LANES]);
-            let steps = &mut steps[group * count..][..count];
-            for_each_row(example, bias, |number, row, value| {
-                let x = value * traits[row].inverse;
-                let (square, seen) = (x * x, &mut seen[row * groups + group]);
-                let before = *seen;
-                *seen = std::array::from_fn(|lane| before[lane] + weight * square * error[lane] * error[lane]);
-                let after = *seen;
-                let step: Group = std::array::from_fn(|lane| rate / (after[lane] + SEEN_MIN).sqrt());
-                steps[number] = step;
-                pull = std::array::from_fn(|lane| pull[lane] + step[lane] * square);
-            });
-            pulls[group] = pull;
+        steps.resize((example.columns.len() + 1) * groups, [0.0; LANES]);
+        let rows = Rows { traits, example, groups, rate, weight };
+        if GROUPS == 0 {
+            (0..groups).for_each(|group| rows.measure::<1>(group, seen, errors, steps, pulls));
+        } else {
+            rows.measure::<GROUPS>(0, seen, errors, steps, pulls);
         }
         passage.pass((scored, errors, pulls), (classes, label), weight);
-        for group in 0..groups {
-            let moved = passage.moved[group];
-            let steps = &steps[group * count..][..count];
-            for_each_row(example, bias, |number, row, value| {
-                let RowTraits { inverse, decay } = traits[row];
-                let x = value * inverse;
-                let (gain, decay) = (x * inverse, decay * weight);
-                let (step, place) = (steps[number], row * groups + group);
-                let old = weights[place];
-                weights[place] = std::array::from_fn(|lane| {
-                    let shrink = if decay * step[lane] < DECAY_MAX { decay * step[lane] } else { DECAY_MAX };
-                    old[lane] - old[lane] * shrink - gain * step[lane] * moved[lane]
-                });
-            });
+        if GROUPS == 0 {
+            (0..groups).for_each(|group| rows.shift::<1>(group, weights, &passage.moved, steps));
+        } else {
+            rows.shift::<GROUPS>(0, weights, &passage.moved, steps);
         }
         tally
     }
 }
 
-/// Calls `visit` for every row of an example, the bias last: with its position among them, its number, and the value.
-#[inline(always)]
-fn for_each_row(example: Example<'_>, bias: usize, mut visit: impl FnMut(usize, usize, f32)) {
-    for (number, (&column, &value)) in example.columns.iter().zip(example.values).enumerate() {
-        visit(number, column as usize, value);
+/// The rows of an example, which are gone through in bands of `BAND` groups of classes: what all rows have in common stays
+/// in registers. These are no closures, since one that is not inlined is not compiled for the machine's instructions.
+struct Rows<'a> {
+    traits: &'a [RowTraits],
+    example: Example<'a>,
+    groups: usize,
+    rate: f32,
+    weight: f32,
+}
+
+impl Rows<'_> {
+    /// Their numbers and values, the bias last.
+    #[inline(always)]
+    fn iter(&self) -> impl Iterator<Item = (usize, f32)> {
+        let columns = self.example.columns.iter().map(|&column| column as usize);
+        columns.zip(self.example.values.iter().copied()).chain([(self.traits.len() - 1, 1.0)])
     }
-    visit(example.columns.len(), bias, 1.0);
+
+    /// Adds the squared gradients to those seen, and finds the steps of the rows and how they pull at the scores.
+    #[inline(always)]
+    fn measure<const BAND: usize>(
+        &self,
+        first: usize,
+        seen: &mut [Group],
+        errors: &[Group],
+        steps: &mut [Group],
+        pulls: &mut [Group],
+    ) {
+        let (mut squares, mut sums) = ([[0.0; LANES]; BAND], [[0.0; LANES]; BAND]);
+        for (square, error) in squares.iter_mut().zip(&errors[first..]) {
+            *square = error.map(|error| self.weight * error * error);
+        }
+        for ((row, value), steps) in self.iter().zip(steps.chunks_exact_mut(self.groups)) {
+            let x = value * self.traits[row].inverse;
+            let (seen, steps) = (&mut seen[row * self.groups + first..][..BAND], &mut steps[first..][..BAND]);
+            for band in 0..BAND {
+                for lane in 0..LANES {
+                    let sum = seen[band][lane] + x * x * squares[band][lane];
+                    let step = self.rate / (sum + SEEN_MIN).sqrt();
+                    seen[band][lane] = sum;
+                    steps[band][lane] = step;
+                    sums[band][lane] += x * x * step;
+                }
+            }
+        }
+        pulls[first..][..BAND].copy_from_slice(&sums);
+    }
+
+    /// Moves the weights by what has passed over the example.
+    #[inline(always)]
+    fn shift<const BAND: usize>(&self, first: usize, weights: &mut [Group], moved: &[Group], steps: &[Group]) {
+        let mut along = [[0.0; LANES]; BAND];
+        along.copy_from_slice(&moved[first..][..BAND]);
+        for ((row, value), steps) in self.iter().zip(steps.chunks_exact(self.groups)) {
+            let RowTraits { inverse, decay } = self.traits[row];
+            let (gain, decay) = (value * inverse * inverse, decay * self.weight);
+            let (weights, steps) = (&mut weights[row * self.groups + first..][..BAND], &steps[first..][..BAND]);
+            for band in 0..BAND {
+                for lane in 0..LANES {
+                    let (old, step) = (weights[band][lane], steps[band][lane]);
+                    let shrink = if decay * step < DECAY_MAX { decay * step } else { DECAY_MAX };
+                    weights[band][lane] = old - old * shrink - gain * step * along[band][lane];
+                }
+            }
+        }
+    }
 }
