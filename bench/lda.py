@@ -1,8 +1,8 @@
 """Topic models beside tomotopy, on the same corpus in one run, with two threads each, for 100 and for 1,000 topics.
 
-Prints for tomotopy and for both samplers the tokens that a sweep over all documents gets through per second and per
-processor second, and the seconds of both kinds to the joint log-likelihood per token that tomotopy has after its last
-sweep, of which there are SWEEPS (100); then the held-out log-likelihood of the models by document completion, with one
+Prints for tomotopy, for us unless told otherwise (auto) and for proposals (mh) the tokens that a sweep over all documents
+gets through per second and per processor second, and the seconds of both kinds to the joint log-likelihood per token
+that tomotopy has after its last sweep, of which there are SWEEPS (100); then the held-out log-likelihood of the models by document completion, with one
 scorer for all. Behind each of our lines are ratios to tomotopy's, by processor seconds: how many times as many tokens, and
 how many times sooner at its likelihood. Passes over few documents, with which training begins, count in the seconds to the
 likelihood and not in the rate. Reading is left out on both sides; our processor seconds contain evaluations. The corpus is
@@ -19,7 +19,7 @@ LAB = sys.argv[1]
 FOLDER = sys.argv[2] if len(sys.argv) > 2 else None
 SWEEPS = int(os.environ.get("SWEEPS", 100))
 # How long we train: more sweeps, which draw several tokens at once, and most of the sampler whose sweeps do least.
-EPOCHS = {"sparse": int(os.environ.get("EPOCHS", 3 * SWEEPS // 2)), "mh": 2 * int(os.environ.get("EPOCHS", SWEEPS))}
+EPOCHS = {"auto": int(os.environ.get("EPOCHS", 3 * SWEEPS // 2)), "mh": 2 * int(os.environ.get("EPOCHS", SWEEPS))}
 LIMIT = int(os.environ.get("LIMIT", 1200))
 TOPICS = [int(number) for number in os.environ.get("TOPICS", "100,1000").split(",")]
 THREADS, ALPHA, BETA = 2, 0.1, 0.01

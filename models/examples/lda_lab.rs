@@ -21,9 +21,12 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 struct Options(Vec<(String, String)>);
 
 impl Options {
+    fn find<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
+        self.0.iter().rev().find(|(name, _)| name == key)?.1.parse().ok()
+    }
+
     fn get<T: std::str::FromStr>(&self, key: &str, default: T) -> T {
-        let found = self.0.iter().rev().find(|(name, _)| name == key);
-        found.and_then(|(_, value)| value.parse().ok()).unwrap_or(default)
+        self.find(key).unwrap_or(default)
     }
 }
 
@@ -45,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => Sampler::Auto,
         },
         epochs: options.get("epochs", defaults.epochs),
-        begin_with: options.get("begin", defaults.begin_with),
+        begin_with: options.find("begin").or(defaults.begin_with),
         clocks_per_epoch: options.get("clocks", defaults.clocks_per_epoch),
         chunks: options.get("chunks", defaults.chunks),
         consistency: match options.get("staleness", String::from("2")).parse() {

@@ -54,7 +54,7 @@ fn config(sampler: Sampler, topics: usize) -> Config {
 /// Both samplers, both ways to keep the counts of documents, and both beginnings.
 fn configs() -> [Config; 4] {
     let mh = config(Sampler::MetropolisHastings, 20);
-    let growing = |config: Config| Config { begin_with: 0.35, ..config };
+    let growing = |config: Config| Config { begin_with: Some(0.35), ..config };
     [config(Sampler::Sparse, 6), growing(config(Sampler::Sparse, 300)), growing(mh), mh]
 }
 
@@ -243,7 +243,7 @@ fn no_count_is_lost_and_something_is_learnt_under_any_model() {
                     trained.epochs.iter().map(|epoch| epoch.quality.objective).collect::<Vec<_>>()
                 };
                 // After passes over few documents there may be no more to learn, so the measure is a run without them.
-                let before = objectives(&Config { begin_with: 1.0, epochs: 2, ..config })[1];
+                let before = objectives(&Config { begin_with: Some(1.0), epochs: 2, ..config })[1];
                 let after = objectives(&config);
                 assert_eq!((after.len(), after.iter().flatten().count()), (12, 6));
                 assert!(after[11] > before, "{consistency:?}: {before:?}, {after:?}");
@@ -267,7 +267,7 @@ fn what_cannot_be_trained_is_refused_with_its_reason() {
     );
     assert_eq!(sentence(Config { beta: 0.0, ..good }, &corpus), "beta must be a number above zero, not 0");
     assert_eq!(
-        sentence(Config { begin_with: 0.0, ..good }, &corpus),
+        sentence(Config { begin_with: Some(0.0), ..good }, &corpus),
         "the part of the documents to begin with must be above zero and at most one, not 0"
     );
     assert_eq!(

@@ -9,8 +9,9 @@ use super::{NO_TOPIC, Topic};
 
 /// How often each topic occurs in each document.
 pub(super) trait Counted {
-    /// Whether a word's shares must be summed over groups of topics.
-    const GROUPED: bool;
+    /// Whether only the topics that a document has are looked at. Then a word's shares must be summed over groups of topics
+    /// for the others, and tokens are sampled one by one.
+    const LISTED: bool;
 
     /// Where in a document the counts lie that a draw found.
     type Found: Copy;

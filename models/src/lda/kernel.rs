@@ -10,7 +10,8 @@
 //! others had none. That is a proposal which does not depend on what they have; it is accepted by the rule of Metropolis and
 //! Hastings, one token after the other with the others in the counts, which leaves the distribution as it is as the Gibbs
 //! sampler does. Nearly all are accepted, because a few tokens hardly change `φ`; the tokens of rare words, of which that
-//! is not true, are drawn one by one.
+//! is not true, are drawn one by one. So are all where documents have lists of topics: going through a list keeps the
+//! processor busy.
 //!
 //! With one worker every count is current. With several, the word's row and the totals are as fresh as the tables give
 //! them, so it is the usual approximation of parallel samplers.
@@ -91,9 +92,9 @@ fn sample_by<V: Vector, C: Counted>(
     topics: &mut Topics,
     random: &mut impl Rng,
 ) -> u64 {
-    let mut word = topics.open::<V>(row, C::GROUPED);
+    let mut word = topics.open::<V>(row, C::LISTED);
     let tokens = of_tokens.len();
-    let part = if tokens < TOGETHER_FROM { 0 } else { tokens / TOGETHER };
+    let part = if C::LISTED || tokens < TOGETHER_FROM { 0 } else { tokens / TOGETHER };
     let mut moved = 0;
     for turn in 0..=part {
         let (mut first, mut step, mut count) = (TOGETHER * part, 1, tokens - TOGETHER * part);
@@ -150,7 +151,7 @@ fn sample_together<V: Vector, C: Counted, const N: usize>(
 ) -> [Topic; N] {
     let mut parts = [(0.0, 0.0); N];
     for which in 0..N {
-        word.change::<V>(old[which], -1, C::GROUPED);
+        word.change::<V>(old[which], -1, C::LISTED);
         parts[which] = two_units(random);
     }
     let drawn = counts.draw::<V, N>(documents, old, &parts.map(|(part, _)| part), word);
@@ -170,7 +171,7 @@ fn sample_together<V: Vector, C: Counted, const N: usize>(
         new.iter().for_each(|&topic| word.company[usize::from(topic)] -= 1);
     }
     for which in 0..N {
-        word.change::<V>(new[which], 1, C::GROUPED);
+        word.change::<V>(new[which], 1, C::LISTED);
         counts.settle(documents[which], old[which], new[which], drawn[which].1);
     }
     new

@@ -3,26 +3,29 @@
 use super::documents::Counted;
 use super::kernel::fetch;
 use super::topics::Word;
-use super::vector::{LANES, Lanes, Spot, Vector, locate};
+use super::vector::{LANES, Lanes, Vector, locate};
 use super::{NO_TOPIC, Topic};
 
 /// Some topics of a document and how often they occur there: half a cache line, and a vector register's worth of
 /// numbers. Lanes that hold no topic have [`NO_TOPIC`] and the count zero.
 #[repr(C, align(32))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Block {
-    topics: [Topic; LANES],
-    counts: [u16; LANES],
+pub(super) struct Block {
+    pub(super) topics: [Topic; LANES],
+    pub(super) counts: [u16; LANES],
 }
 
 const EMPTY: Block = Block { topics: [NO_TOPIC; LANES], counts: [0; LANES] };
 
-/// Where the topic lies that a token has, and the one that was drawn if the document has it.
+/// The slot of the topic that a token has, and of the one that was drawn or [`NO_SLOT`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    from: Spot,
-    to: Option<Spot>,
+    from: usize,
+    to: usize,
 }
+
+/// Stands where a document does not have a topic.
+pub(super) const NO_SLOT: usize = u16::MAX as usize;
 
 /// Of so many cache lines of a list the processor does not see coming that they are wanted.
 const LIST_LINES: usize = 6;
@@ -62,68 +65,43 @@ impl Lists {
         &self.blocks[span.first_block as usize..][..(span.topics as usize).div_ceil(LANES)]
     }
 
-    /// Where a topic of a document lies, as block of the document and lane.
-    #[inline(always)]
-    fn find(&self, document: u32, topic: Topic) -> Option<Spot> {
-        let blocks = self.blocks(document).iter().enumerate();
-        blocks.into_iter().find_map(|(at, block)| Some(Spot { at, lane: lane_of(block, topic)? }))
-    }
-
-    /// Counts one token less of the topic there.
-    #[inline(always)]
-    fn remove(&mut self, document: u32, Spot { at, lane }: Spot) {
-        let span = &mut self.spans[document as usize];
-        let blocks = &mut self.blocks[span.first_block as usize..];
-        blocks[at].counts[lane] -= 1;
-        if blocks[at].counts[lane] == 0 {
-            span.topics -= 1;
-            let (last, last_lane) = (span.topics as usize / LANES, span.topics as usize % LANES);
-            blocks[at].topics[lane] = blocks[last].topics[last_lane];
-            blocks[at].counts[lane] = blocks[last].counts[last_lane];
-            blocks[last].topics[last_lane] = NO_TOPIC;
-            blocks[last].counts[last_lane] = 0;
-        }
-    }
-
     /// Puts every document's topics into the order of their counts, the most frequent first. Whoever starts from the
     /// assignments alone then has the same order, and so the same bits, as one who has gone on; and what is most often
     /// looked for is found first.
     pub(super) fn sort(&mut self) {
-        let mut list = Vec::new();
+        let mut list: Vec<u32> = Vec::new();
         for document in 0..self.spans.len() as u32 {
             list.clear();
-            list.extend(self.counts(document).filter(|(topic, _)| *topic != NO_TOPIC));
-            list.sort_unstable_by_key(|&(topic, count)| (std::cmp::Reverse(count), topic));
+            let of_document = self.counts(document).filter(|(topic, _)| *topic != NO_TOPIC);
+            // Numbers in whose rising order counts fall and the topics of a count rise.
+            list.extend(of_document.map(|(topic, count)| u32::from(!count) << Topic::BITS | u32::from(topic)));
+            list.sort_unstable();
             let first = self.spans[document as usize].first_block as usize;
-            for (slot, &(topic, count)) in list.iter().enumerate() {
+            for (slot, &number) in list.iter().enumerate() {
                 let block = &mut self.blocks[first + slot / LANES];
-                block.topics[slot % LANES] = topic;
-                block.counts[slot % LANES] = count;
+                block.topics[slot % LANES] = number as Topic;
+                block.counts[slot % LANES] = !((number >> Topic::BITS) as u16);
             }
         }
     }
 }
 
 impl Counted for Lists {
-    const GROUPED: bool = true;
+    const LISTED: bool = true;
     type Found = Found;
 
     fn counts(&self, document: u32) -> impl Iterator<Item = (Topic, u16)> + '_ {
         self.blocks(document).iter().flat_map(|block| block.topics.into_iter().zip(block.counts))
     }
 
-    #[inline(always)]
     fn add(&mut self, document: u32, topic: Topic) {
-        if let Some(Spot { at, lane }) = self.find(document, topic) {
-            self.blocks[self.spans[document as usize].first_block as usize + at].counts[lane] += 1;
-            return;
-        }
+        let slot = Lanes::find_in(self.blocks(document), topic);
         let span = &mut self.spans[document as usize];
-        let slot = span.topics as usize;
-        span.topics += 1;
+        let slot = if slot == NO_SLOT { span.topics as usize } else { slot };
+        span.topics = span.topics.max(slot as u32 + 1);
         let block = &mut self.blocks[span.first_block as usize + slot / LANES];
         block.topics[slot % LANES] = topic;
-        block.counts[slot % LANES] = 1;
+        block.counts[slot % LANES] += 1;
     }
 
     #[inline(always)]
@@ -134,19 +112,12 @@ impl Counted for Lists {
         parts: &[f32; N],
         word: &mut Word<'_>,
     ) -> [(Topic, Found); N] {
-        let mut drawn = [(0, Found { from: Spot { at: 0, lane: 0 }, to: None }); N];
+        let mut drawn = [(0, Found { from: 0, to: NO_SLOT }); N];
         for which in 0..N {
             let (blocks, drawn) = (self.blocks(documents[which]), &mut drawn[which]);
             let sums = &mut word.sums.as_chunks_mut::<1>().0[..=blocks.len()];
-            let mut all = V::zero();
-            for ((at, block), sum) in blocks.iter().enumerate().zip(&mut *sums) {
-                let (weights, there) = V::of_list(&block.counts, &block.topics, old[which], word.phi);
-                all = all.add(weights);
-                all.store(&mut sum[0]);
-                if there != 0 {
-                    drawn.1.from = Spot { at, lane: there.trailing_zeros() as usize };
-                }
-            }
+            let (all, from) = V::weigh_list(blocks, old[which], word.phi, &mut sums[..blocks.len()]);
+            drawn.1.from = from;
             // Behind what the document's tokens add is what every topic has before any.
             let alpha = word.priors.alpha;
             let all = all.add(V::load(&Lanes([alpha * word.mass.max(0.0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])));
@@ -154,27 +125,41 @@ impl Counted for Lists {
             let prefixes = all.prefixes();
             let (spot, rest) = locate(sums, 0, prefixes, parts[which] * prefixes.last());
             if let Some(block) = blocks.get(spot.at) {
-                (drawn.0, drawn.1.to) = (block.topics[spot.lane], Some(spot));
+                (drawn.0, drawn.1.to) = (block.topics[spot.lane], spot.at * LANES + spot.lane);
             } else {
                 drawn.0 = word.find::<V>(rest / alpha);
+                drawn.1.to = V::find_in(blocks, drawn.0);
             }
         }
         drawn
     }
 
+    /// Without branches: which way they go could not be foreseen.
     #[inline(always)]
     fn settle(&mut self, document: u32, old: Topic, new: Topic, Found { from, to }: Found) {
-        if new == old {
-            return;
-        }
-        // Taking the old topic out may move others and makes the room that the new one may need.
-        if let Some(Spot { at, lane }) = to {
-            self.blocks[self.spans[document as usize].first_block as usize + at].counts[lane] += 1;
-            self.remove(document, from);
-        } else {
-            self.remove(document, from);
-            self.add(document, new);
-        }
+        let span = &mut self.spans[document as usize];
+        let blocks = &mut self.blocks[span.first_block as usize..];
+        let end = span.topics as usize;
+        let count = &mut blocks[from / LANES].counts[from % LANES];
+        *count -= 1;
+        // A topic that the document does not have takes the slot of one that it has no more, or one behind all.
+        let free = if *count == 0 { from } else { end };
+        let to = if to == NO_SLOT { free } else { to };
+        let to = if new == old { from } else { to };
+        let block = &mut blocks[to / LANES];
+        block.topics[to % LANES] = new;
+        block.counts[to % LANES] += 1;
+        let end = end.max(to + 1);
+        // A slot that has become free is filled with the last.
+        let empty = blocks[from / LANES].counts[from % LANES] == 0;
+        let last = end - 1;
+        let hole = if empty { from } else { last };
+        let (topic, count) = (blocks[last / LANES].topics[last % LANES], blocks[last / LANES].counts[last % LANES]);
+        blocks[hole / LANES].topics[hole % LANES] = topic;
+        blocks[hole / LANES].counts[hole % LANES] = count;
+        blocks[last / LANES].topics[last % LANES] = if empty { NO_TOPIC } else { topic };
+        blocks[last / LANES].counts[last % LANES] = if empty { 0 } else { count };
+        span.topics = (end - usize::from(empty)) as u32;
     }
 
     #[inline(always)]
@@ -187,10 +172,4 @@ impl Counted for Lists {
         let span = self.spans[document as usize];
         fetch::<LIST_LINES>(self.blocks.as_ptr().wrapping_add(span.first_block as usize).cast());
     }
-}
-
-#[inline(always)]
-fn lane_of(block: &Block, topic: Topic) -> Option<usize> {
-    let hits = block.topics.iter().enumerate().fold(0u32, |hits, (lane, &t)| hits | u32::from(t == topic) << lane);
-    (hits != 0).then_some(hits.trailing_zeros() as usize)
 }

@@ -42,7 +42,7 @@ impl CountRows {
 }
 
 impl Counted for CountRows {
-    const GROUPED: bool = false;
+    const LISTED: bool = false;
     type Found = ();
 
     fn counts(&self, document: u32) -> impl Iterator<Item = (Topic, u16)> + '_ {

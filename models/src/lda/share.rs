@@ -14,6 +14,8 @@ pub struct Plan {
     pub chunks: usize,
     /// How many rows a chunk has.
     pub chunk_rows: usize,
+    /// How many tokens there are.
+    pub tokens: usize,
     /// The documents of each worker.
     documents: Vec<Vec<u32>>,
 }
@@ -44,7 +46,7 @@ impl Plan {
             let labels = shuffled_labels(share.len() as u32, seed);
             labels.iter().map(|&label| share[label as usize]).collect()
         };
-        Self { rows, chunks, chunk_rows, documents: (0..workers).map(share).collect() }
+        Self { rows, chunks, chunk_rows, tokens: corpus.tokens(), documents: (0..workers).map(share).collect() }
     }
 
     /// How many workers there are.

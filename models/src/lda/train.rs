@@ -49,8 +49,8 @@ pub struct Config {
     /// Passes over the tokens.
     pub epochs: u32,
     /// The part of the documents with which training begins, before the first epoch; one for all of them, with topics
-    /// that are drawn evenly.
-    pub begin_with: f32,
+    /// that are drawn evenly. Without it [`growth::usual_part`].
+    pub begin_with: Option<f32>,
     /// Into how many clocks an epoch is cut.
     pub clocks_per_epoch: u32,
     /// Into how many chunks the words are cut. With fewer than twice the threads of a process, those wait for one
@@ -72,7 +72,7 @@ impl Default for Config {
             beta: 0.01,
             sampler: Sampler::Auto,
             epochs: 100,
-            begin_with: 1.0,
+            begin_with: None,
             clocks_per_epoch: 1,
             chunks: 32,
             consistency: Consistency::Essp { staleness: 2 },
@@ -151,8 +151,8 @@ impl Config {
                 return Err(TrainError::NotPositive { what, value });
             }
         }
-        if !(self.begin_with > 0.0 && self.begin_with <= 1.0) {
-            return Err(TrainError::Part { part: self.begin_with });
+        if let Some(part) = self.begin_with.filter(|part| !(*part > 0.0 && *part <= 1.0)) {
+            return Err(TrainError::Part { part });
         }
         for (what, value) in [
             ("the number of epochs", self.epochs),
@@ -196,12 +196,17 @@ impl Config {
     /// The passes before the first epoch.
     #[must_use]
     pub fn stages(&self, plan: &Plan) -> Vec<Stage> {
-        growth::stages(self.begin_with, plan)
+        growth::stages(self.first_part(plan.tokens, plan.rows.len()), plan)
+    }
+
+    /// The part of the documents to begin with, if there are so many tokens and different words.
+    fn first_part(&self, tokens: usize, words: usize) -> f32 {
+        self.begin_with.unwrap_or_else(|| growth::usual_part(tokens, self.topics, self.beta * words as f32))
     }
 
     /// What must be the same in a run that goes on from a checkpoint. How long to train may change.
     fn identity(&self, corpus: &Corpus) -> Identity {
-        let Self { topics, alpha, beta, begin_with, chunks, consistency, seed, .. } = self;
+        let Self { topics, alpha, beta, chunks, consistency, seed, .. } = self;
         let mut sum = crc32fast::Hasher::new();
         for document in (0..corpus.documents()).map(|document| corpus.document(document)) {
             sum.update(&(document.len() as u64).to_le_bytes());
@@ -218,7 +223,7 @@ impl Config {
             ("alpha", alpha.to_string()),
             ("beta", beta.to_string()),
             ("sampler", format!("{:?}", self.sampler.settled(corpus, *topics))),
-            ("a first part of", begin_with.to_string()),
+            ("a first part of", self.first_part(corpus.tokens(), corpus.vocabulary.len()).to_string()),
             ("chunks", chunks.to_string()),
             ("consistency", format!("{consistency:?}")),
             ("seed", seed.to_string()),

@@ -4,6 +4,7 @@
 //! weights are. A draw then falls on a lane first, and on a place in it second.
 
 use super::Topic;
+use super::lists::{Block, NO_SLOT};
 use bytemuck::{Pod, Zeroable};
 
 /// Numbers are worked on in groups of this many, the width of an AVX register.
@@ -102,8 +103,12 @@ pub(super) trait Vector: Copy {
         sums: &mut [[Lanes; N]],
     ) -> [Self; N];
 
-    /// `count φ` of listed topics, with one token less of `without`, and a bit for where that is.
-    fn of_list(counts: &[u16; LANES], topics: &[Topic; LANES], without: Topic, phi: &Phi) -> (Self, u32);
+    /// The running sums of `count φ` of listed topics, with one token less of `without`, of which there must be one; the
+    /// last of them, and the slot of `without`.
+    fn weigh_list(blocks: &[Block], without: Topic, phi: &Phi, sums: &mut [[Lanes; 1]]) -> (Self, usize);
+
+    /// The slot of a listed topic, or [`NO_SLOT`].
+    fn find_in(blocks: &[Block], topic: Topic) -> usize;
 
     /// `(count + β) / (n_k + βW)` of a word's counts and of totals `n_k`.
     fn of_word(counts: &[f32; LANES], beta: f32, totals: &[i32; LANES], smoothing: f32) -> Self;
@@ -165,11 +170,25 @@ impl Vector for Lanes {
     }
 
     #[inline(always)]
-    fn of_list(counts: &[u16; LANES], topics: &[Topic; LANES], without: Topic, phi: &Phi) -> (Self, u32) {
-        let phi: &[f32] = bytemuck::cast_slice(phi);
-        let count = |i: usize| counts[i].wrapping_sub(u16::from(topics[i] == without));
-        let weights = std::array::from_fn(|i| f32::from(count(i)) * phi[usize::from(topics[i])]);
-        (Self(weights), topics.iter().enumerate().fold(0, |bits, (i, &t)| bits | u32::from(t == without) << i))
+    fn weigh_list(blocks: &[Block], without: Topic, phi: &Phi, sums: &mut [[Lanes; 1]]) -> (Self, usize) {
+        let (phi, mut all): (&[f32], _) = (bytemuck::cast_slice(phi), Self::default());
+        for (Block { topics, counts }, [sum]) in blocks.iter().zip(sums) {
+            let count = |i: usize| counts[i].wrapping_sub(u16::from(topics[i] == without));
+            all = all.add(Self(std::array::from_fn(|i| f32::from(count(i)) * phi[usize::from(topics[i])])));
+            *sum = all;
+        }
+        (all, Self::find_in(blocks, without))
+    }
+
+    #[inline(always)]
+    fn find_in(blocks: &[Block], topic: Topic) -> usize {
+        let lanes = |block: &Block| (0..LANES).fold(0u32, |bits, i| bits | u32::from(block.topics[i] == topic) << i);
+        let found = |(at, block)| Some((at, lanes(block))).filter(|(_, bits)| *bits != 0);
+        blocks
+            .iter()
+            .enumerate()
+            .find_map(found)
+            .map_or(NO_SLOT, |(at, bits)| at * LANES + bits.trailing_zeros() as usize)
     }
 
     #[inline(always)]
@@ -229,7 +248,7 @@ impl Vector for Lanes {
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "the instructions of AVX2 are behind a promise that the machine has them")]
 mod avx2 {
-    use super::{LANES, Lanes, Phi, Topic, Vector};
+    use super::{Block, LANES, Lanes, Phi, Topic, Vector};
     use std::arch::x86_64::*;
 
     /// All bits of one lane, none of the others, for every lane.
@@ -255,6 +274,44 @@ mod avx2 {
     #[inline(always)]
     fn widened(counts: __m128i) -> __m256 {
         unsafe { _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(counts)) }
+    }
+
+    /// Looks for a topic in blocks of a list without a branch: where it is found cannot be foreseen.
+    struct Slot {
+        topic: __m128i,
+        /// The numbers of a block's slots, all bits turned.
+        slots: __m128i,
+        /// The same of the slot where the topic is, in the lane where it is.
+        found: __m128i,
+    }
+
+    impl Slot {
+        #[inline(always)]
+        fn new(topic: Topic) -> Self {
+            unsafe {
+                let slots = _mm_set_epi16(-8, -7, -6, -5, -4, -3, -2, -1);
+                Self { topic: _mm_set1_epi16(topic.cast_signed()), slots, found: _mm_setzero_si128() }
+            }
+        }
+
+        /// Looks into the next block; all bits are set in the lane that has the topic.
+        #[inline(always)]
+        fn look(&mut self, block: &Block) -> __m128i {
+            unsafe {
+                let there = _mm_cmpeq_epi16(_mm_loadu_si128(block.topics.as_ptr().cast()), self.topic);
+                self.found = _mm_or_si128(self.found, _mm_and_si128(there, self.slots));
+                self.slots = _mm_sub_epi16(self.slots, _mm_set1_epi16(LANES as i16));
+                there
+            }
+        }
+
+        #[inline(always)]
+        fn found(self) -> usize {
+            unsafe {
+                let least = _mm_minpos_epu16(_mm_xor_si128(self.found, _mm_set1_epi16(-1)));
+                _mm_cvtsi128_si32(least) as u16 as usize
+            }
+        }
     }
 
     impl Vector for __m256 {
@@ -297,21 +354,30 @@ mod avx2 {
         }
 
         #[inline(always)]
-        fn of_list(counts: &[u16; LANES], topics: &[Topic; LANES], without: Topic, phi: &Phi) -> (Self, u32) {
-            unsafe {
-                // One by one: that takes less time than a gather where there is no AVX-512.
-                let of: *const f32 = phi.as_ptr().cast();
-                let one = |i: usize| _mm_load_ss(of.add(usize::from(topics[i])));
-                let (a, b) = (_mm_unpacklo_ps(one(0), one(1)), _mm_unpacklo_ps(one(2), one(3)));
-                let (c, d) = (_mm_unpacklo_ps(one(4), one(5)), _mm_unpacklo_ps(one(6), one(7)));
-                let phi = _mm256_set_m128(_mm_movelh_ps(c, d), _mm_movelh_ps(a, b));
-                let topics = _mm_loadu_si128(topics.as_ptr().cast());
-                let there = _mm_cmpeq_epi16(topics, _mm_set1_epi16(without.cast_signed()));
-                // All bits set are the number minus one.
-                let counts = _mm_add_epi16(there, _mm_loadu_si128(counts.as_ptr().cast()));
-                let bits = _mm_movemask_epi8(_mm_packs_epi16(there, _mm_setzero_si128()));
-                (_mm256_mul_ps(widened(counts), phi), bits.cast_unsigned())
+        fn weigh_list(blocks: &[Block], without: Topic, phi: &Phi, sums: &mut [[Lanes; 1]]) -> (Self, usize) {
+            let (mut all, mut slot) = (Self::zero(), Slot::new(without));
+            for (block, [sum]) in blocks.iter().zip(sums) {
+                unsafe {
+                    // One by one: that takes less time than a gather where there is no AVX-512.
+                    let of: *const f32 = phi.as_ptr().cast();
+                    let one = |i: usize| _mm_load_ss(of.add(usize::from(block.topics[i])));
+                    let (a, b) = (_mm_unpacklo_ps(one(0), one(1)), _mm_unpacklo_ps(one(2), one(3)));
+                    let (c, d) = (_mm_unpacklo_ps(one(4), one(5)), _mm_unpacklo_ps(one(6), one(7)));
+                    let phi = _mm256_set_m128(_mm_movelh_ps(c, d), _mm_movelh_ps(a, b));
+                    // All bits set are the number minus one.
+                    let counts = _mm_add_epi16(slot.look(block), _mm_loadu_si128(block.counts.as_ptr().cast()));
+                    all = _mm256_add_ps(all, _mm256_mul_ps(widened(counts), phi));
+                }
+                all.store(sum);
             }
+            (all, slot.found())
+        }
+
+        #[inline(always)]
+        fn find_in(blocks: &[Block], topic: Topic) -> usize {
+            let mut slot = Slot::new(topic);
+            blocks.iter().for_each(|block| _ = slot.look(block));
+            slot.found()
         }
 
         #[inline(always)]
@@ -438,7 +504,11 @@ mod tests {
             V::lower(&mut lowered, 3);
             let mut sums = [[Lanes::default(); 2]; 3];
             let [row, _] = V::weigh_rows(&[&[lowered, *counts], &[*counts, lowered]], 0.1, &phi[..2], &mut sums[..2]);
-            let (list, there) = V::of_list(counts, topics, topics[5], phi);
+            let blocks = [
+                Block { topics: topics.map(|topic| topic + 8), counts: lowered },
+                Block { topics: *topics, counts: *counts },
+            ];
+            let (list, there) = V::weigh_list(&blocks, topics[5], phi, sums.as_flattened_mut().as_chunks_mut::<1>().0);
             let totals = topics.map(|topic| i32::from(topic) * 5000);
             let word = V::of_word(&phi[1].0, 0.01, &totals, 200.0);
             row.add(list).store(&mut sums[1][1]);
@@ -450,7 +520,8 @@ mod tests {
             let floats =
                 [row.sum(), list.sum(), word.sum(), list.last(), prefixes.last(), rest, V::load(&replaced).sum()];
             let bits = [
-                there,
+                there as u32,
+                V::find_in(&blocks, topics[2] + 1) as u32,
                 row.not_above(bound),
                 V::passed(&sums, 1, 6, bound) as u32,
                 (spot.at * LANES + spot.lane) as u32,

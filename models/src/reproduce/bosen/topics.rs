@@ -48,7 +48,7 @@ impl Topics {
             beta: 0.1,
             sampler: Sampler::Sparse,
             epochs: passes,
-            begin_with: 1.0,
+            begin_with: Some(1.0),
             clocks_per_epoch: clocks,
             chunks: 32,
             consistency,
