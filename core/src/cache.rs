@@ -103,17 +103,24 @@ impl Cache {
         }
     }
 
-    /// Changes those rows that are here by updates that the shard has not applied yet.
-    pub(crate) fn fold_all(&mut self, schema: &TableSchema, rows: &[u64], updates: &Values) {
+    /// Changes those rows that are here and `wanted` by updates that the shard has not applied yet.
+    pub(crate) fn fold_all(
+        &mut self,
+        schema: &TableSchema,
+        rows: &[u64],
+        updates: &Values,
+        mut wanted: impl FnMut(u64) -> bool,
+    ) {
         let (Self::Flat { slab, marks }, Values::Dense { numbers, .. }) = (&mut *self, updates) else {
-            return rows.iter().enumerate().for_each(|(i, &row)| self.fold(schema, row, updates.row(i)));
+            let wanted = rows.iter().enumerate().filter(|(_, row)| wanted(**row));
+            return wanted.for_each(|(i, &row)| self.fold(schema, row, updates.row(i)));
         };
         let shape = slab.shape;
         for (chunk, run) in shape.runs(rows).filter(|(chunk, _)| !marks[*chunk].is_empty()) {
             let updates = &numbers[run.start * shape.width..run.end * shape.width];
             for (row, update) in rows[run].iter().zip(updates.chunks_exact(shape.width)) {
                 let place = (row - shape.first_row(chunk)) as usize;
-                if marks[chunk][place].sent().is_some() {
+                if wanted(*row) && marks[chunk][place].sent().is_some() {
                     slab::add(&mut slab.chunks[chunk][place * shape.width..][..shape.width], update);
                 }
             }

@@ -1,6 +1,7 @@
 //! The update buffer: what a worker has added to a table and not yet sent, coalesced row by row.
 
 use crate::ids::ShardId;
+use crate::recycler::Recycler;
 use crate::row::{Row, RowKind, RowRef};
 use crate::row_set::{push_bits, show_each};
 use crate::schema::TableSchema;
@@ -9,6 +10,10 @@ use crate::tagged::Tagged;
 use crate::values::Values;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Memory beyond this is given back instead of being kept for the next updates that are taken out.
+const RECYCLED_NUMBERS_MAX: usize = (16 << 20) / 4;
 
 /// The updates of one table, made by one worker in one clock or by several coalesced.
 #[derive(Debug)]
@@ -19,6 +24,8 @@ pub(crate) enum Delta {
         chunks: Vec<Option<DeltaChunk>>,
         /// The chunks that have a touched row.
         used: Vec<usize>,
+        /// The memory of what was taken out.
+        recycler: Recycler<f32>,
     },
     Rows(BTreeMap<u64, Row>),
     /// Of a table whose updates are kept apart by the version that they were computed on.
@@ -52,7 +59,12 @@ impl Delta {
     pub(crate) fn new(schema: &TableSchema) -> Self {
         match Shape::new(schema) {
             Some(shape) if schema.snapshot_width().is_some() => Self::Tagged(shape, Tagged::new(shape.width)),
-            Some(shape) => Self::Flat { shape, chunks: (0..shape.chunks()).map(|_| None).collect(), used: Vec::new() },
+            Some(shape) => Self::Flat {
+                shape,
+                chunks: (0..shape.chunks()).map(|_| None).collect(),
+                used: Vec::new(),
+                recycler: Recycler::new(RECYCLED_NUMBERS_MAX),
+            },
             None => Self::Rows(BTreeMap::new()),
         }
     }
@@ -60,7 +72,7 @@ impl Delta {
     /// Adds an update of one row, which is of the table's kind.
     pub(crate) fn add(&mut self, kind: &RowKind, row: u64, update: RowRef<'_>) {
         match (self, update) {
-            (Self::Flat { shape, chunks, used }, RowRef::Dense(update)) => {
+            (Self::Flat { shape, chunks, used, .. }, RowRef::Dense(update)) => {
                 let (chunk, place) = shape.locate(row);
                 let chunk = DeltaChunk::touch(chunks, used, shape, chunk, place);
                 slab::add(&mut chunk.numbers[place * shape.width..][..shape.width], update);
@@ -77,7 +89,7 @@ impl Delta {
 
     /// Adds an update of each of `rows`, which is of the table's kind.
     pub(crate) fn add_all(&mut self, kind: &RowKind, rows: &[u64], updates: &Values) {
-        let (Self::Flat { shape, chunks, used }, Values::Dense { numbers, .. }) = (&mut *self, updates) else {
+        let (Self::Flat { shape, chunks, used, .. }, Values::Dense { numbers, .. }) = (&mut *self, updates) else {
             return rows.iter().enumerate().for_each(|(i, &row)| self.add(kind, row, updates.row(i)));
         };
         for (index, run) in shape.runs(rows) {
@@ -103,7 +115,7 @@ impl Delta {
 
     /// Adds what changed between `origin` and `numbers`, two versions of one chunk.
     pub(crate) fn add_difference(&mut self, chunk: usize, numbers: &[f32], origin: &[f32]) {
-        let Self::Flat { shape, chunks, used } = self else { unreachable!("only flat tables are leased") };
+        let Self::Flat { shape, chunks, used, .. } = self else { unreachable!("only flat tables are leased") };
         let rows = numbers.chunks_exact(shape.width).zip(origin.chunks_exact(shape.width));
         for (place, (new, old)) in rows.enumerate() {
             if new != old {
@@ -119,7 +131,7 @@ impl Delta {
     /// Adds the updates of the whole chunk to `numbers`.
     pub(crate) fn apply_chunk(&self, chunk: usize, numbers: &mut [f32]) {
         let Self::Flat { chunks, .. } = self else { unreachable!("only flat tables are leased") };
-        if let Some(chunk) = &chunks[chunk] {
+        if let Some(chunk) = chunks[chunk].as_ref().filter(|chunk| chunk.used) {
             slab::add(numbers, &chunk.numbers);
         }
     }
@@ -141,7 +153,7 @@ impl Delta {
     /// Shows the rows that have an update, from `from` on and then those before it, until `show` has seen enough.
     pub(crate) fn walk(&self, from: u64, show: &mut dyn FnMut(u64) -> ControlFlow<()>) {
         match self {
-            Self::Flat { shape, chunks, used } => {
+            Self::Flat { shape, chunks, used, .. } => {
                 let mut used = used.clone();
                 used.sort_unstable();
                 let begin = if from < shape.rows { shape.chunk_of(from) } else { 0 };
@@ -178,10 +190,10 @@ impl Delta {
         shard_of: impl Fn(u64) -> ShardId,
     ) -> Vec<ShardDelta> {
         match self {
-            Self::Flat { shape, chunks, .. } => {
-                let mut parts: BTreeMap<ShardId, (Vec<u64>, Vec<f32>)> = BTreeMap::new();
+            Self::Flat { shape, chunks, recycler, .. } => {
+                let mut parts = FlatParts::new(recycler, rows.len() * shape.width);
                 for (index, run) in shape.runs(rows) {
-                    let (taken, numbers) = parts.entry(shard_of(index as u64)).or_default();
+                    let (taken, numbers) = parts.of(shard_of(index as u64));
                     let chunk = chunks[index].as_mut().expect("a row with an update is in a chunk");
                     for &row in &rows[run] {
                         let place = (row - shape.first_row(index)) as usize;
@@ -192,7 +204,7 @@ impl Delta {
                         taken.push(row);
                     }
                 }
-                untagged(shape, parts)
+                parts.finish(shape)
             }
             Self::Tagged(shape, updates) => Self::Tagged(*shape, updates.split(rows)).take(kind, shard_of),
             Self::Rows(all) => {
@@ -222,15 +234,15 @@ impl Delta {
     /// table, or a row of any other, to its shard. The memory stays for the next clock.
     pub(crate) fn take(&mut self, kind: &RowKind, shard_of: impl Fn(u64) -> ShardId) -> Vec<ShardDelta> {
         match self {
-            Self::Flat { shape, chunks, used } => {
+            Self::Flat { shape, chunks, used, recycler } => {
                 used.sort_unstable();
-                let mut parts: BTreeMap<ShardId, (Vec<u64>, Vec<f32>)> = BTreeMap::new();
+                let mut parts = FlatParts::new(recycler, used.len() * shape.chunk_rows as usize * shape.width);
                 for index in used.drain(..) {
-                    let part = parts.entry(shard_of(index as u64)).or_default();
+                    let part = parts.of(shard_of(index as u64));
                     let chunk = chunks[index].as_mut().expect("a used chunk is allocated");
                     chunk.take(shape, shape.first_row(index), part);
                 }
-                untagged(shape, parts)
+                parts.finish(shape)
             }
             Self::Tagged(shape, tagged) => {
                 let mut parts: BTreeMap<ShardId, TaggedPart> = BTreeMap::new();
@@ -266,15 +278,36 @@ impl Delta {
     }
 }
 
-/// The parts of a delta whose updates have no versions.
-fn untagged(shape: &Shape, parts: BTreeMap<ShardId, (Vec<u64>, Vec<f32>)>) -> Vec<ShardDelta> {
-    let part = |(shard, (rows, numbers))| ShardDelta {
-        shard,
-        rows,
-        versions: None,
-        values: Values::dense(shape.width as u32, numbers),
-    };
-    parts.into_iter().map(part).collect()
+/// The parts of a flat table's updates that go to each shard, while they are put together in memory that is used again.
+struct FlatParts<'a> {
+    parts: BTreeMap<ShardId, (Vec<u64>, Arc<Vec<f32>>)>,
+    recycler: &'a mut Recycler<f32>,
+    /// How many numbers there are in all parts at most.
+    numbers_max: usize,
+}
+
+impl<'a> FlatParts<'a> {
+    fn new(recycler: &'a mut Recycler<f32>, numbers_max: usize) -> Self {
+        Self { parts: BTreeMap::new(), recycler, numbers_max }
+    }
+
+    fn of(&mut self, shard: ShardId) -> (&mut Vec<u64>, &mut Vec<f32>) {
+        let (rows, shared) = self.parts.entry(shard).or_insert_with(|| {
+            let mut shared = self.recycler.take(self.numbers_max);
+            Arc::get_mut(&mut shared).expect("a free buffer").clear();
+            (Vec::new(), shared)
+        });
+        (rows, Arc::get_mut(shared).expect("a buffer that is not handed out yet"))
+    }
+
+    fn finish(self, shape: &Shape) -> Vec<ShardDelta> {
+        let part = |(shard, (rows, shared))| {
+            self.recycler.keep(&shared);
+            let values = Values::Dense { width: shape.width as u32, numbers: shared.into() };
+            ShardDelta { shard, rows, versions: None, values }
+        };
+        self.parts.into_iter().map(part).collect()
+    }
 }
 
 impl DeltaChunk {
@@ -326,7 +359,7 @@ impl DeltaChunk {
     }
 
     /// Moves the touched rows to the end of `part` and zeroes them here.
-    fn take(&mut self, shape: &Shape, first_row: u64, (rows, numbers): &mut (Vec<u64>, Vec<f32>)) {
+    fn take(&mut self, shape: &Shape, first_row: u64, (rows, numbers): (&mut Vec<u64>, &mut Vec<f32>)) {
         self.used = false;
         let before = rows.len();
         for (i, word) in self.touched.iter_mut().enumerate() {

@@ -163,8 +163,10 @@ impl Slab {
     }
 
     /// Reads a number of every cache line of narrow rows, so that their misses overlap instead of following one another.
+    /// Of rows that lie together the processor sees by itself which comes next.
     fn bring_near(&self, rows: &[u64]) {
-        if self.shape.width <= 4 * LINE {
+        let span = rows.last().zip(rows.first()).map_or(0, |(last, first)| last.wrapping_sub(*first));
+        if self.shape.width <= 4 * LINE && span >= 4 * GROUP as u64 {
             let line = |row: &u64| self.row(*row).iter().step_by(LINE).fold(0, |bits, x| bits ^ x.to_bits());
             std::hint::black_box(rows.iter().fold(0, |bits, row| bits ^ line(row)));
         }

@@ -4,6 +4,7 @@
 use crate::checkpoint::{PART_BYTES, Vault};
 use crate::deployment::Observation;
 use crate::error::Error;
+use crate::patience::{Attempt, Patience};
 use crate::{sim, tcp};
 use hemiola_core::checkpoint::{Planner, Whole};
 use hemiola_core::coordinator::{Coordinator, FromCoordinator, Process, ToCoordinator};
@@ -26,6 +27,9 @@ pub(crate) struct Host {
     state: Mutex<State>,
     /// Something changed that a waiting worker may have waited for.
     changed: Condvar,
+    /// How often that has been, counted under the lock.
+    changes: AtomicU64,
+    patience: Patience,
     carrier: Carrier,
     timeout: Duration,
     began: Instant,
@@ -103,6 +107,8 @@ impl Host {
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
+            changes: AtomicU64::new(0),
+            patience: Patience::default(),
             carrier,
             timeout,
             began: Instant::now(),
@@ -147,8 +153,7 @@ impl Host {
         }
         let result = operation(&mut state.core);
         self.carry(&mut state);
-        drop(state);
-        self.changed.notify_all();
+        self.tell_changed(state);
         if let Carrier::Tcp(port) = &self.carrier {
             port.wait_for_room(|| self.state.lock().stopped.is_some());
         }
@@ -193,9 +198,28 @@ impl Host {
 
     /// Sleeps until something may have changed. Says whether there is hope of that at all, which a simulation knows.
     fn sleep<'a>(&'a self, worker: WorkerId, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        let rest = |state: &mut MutexGuard<'a, State>| {
+            self.changed.wait_for(state, self.timeout.min(Duration::from_secs(5)));
+        };
         match &self.carrier {
-            Carrier::Threads | Carrier::Tcp(_) => {
-                self.changed.wait_for(&mut state, self.timeout.min(Duration::from_secs(5)));
+            Carrier::Threads => {
+                rest(&mut state);
+                (state, true)
+            }
+            Carrier::Tcp(_) => {
+                let known = self.changes.load(Ordering::Relaxed);
+                drop(state);
+                let state = self.patience.wait(|attempt| {
+                    let news = || self.changes.load(Ordering::Relaxed) != known;
+                    if attempt == Attempt::Look && !news() {
+                        return None;
+                    }
+                    let mut state = self.state.lock();
+                    if !news() {
+                        rest(&mut state);
+                    }
+                    Some(state)
+                });
                 (state, true)
             }
             Carrier::Sim(port) => {
@@ -211,8 +235,7 @@ impl Host {
         let mut state = self.state.lock();
         let result = change(&mut state);
         self.carry(&mut state);
-        drop(state);
-        self.changed.notify_all();
+        self.tell_changed(state);
         result
     }
 
@@ -257,9 +280,15 @@ impl Host {
             (Carrier::Threads, None) => unreachable!("with threads the coordinator is in the process"),
         }
         self.carry(&mut state);
+        self.tell_changed(state);
+        whole
+    }
+
+    /// Wakes the workers that wait for a change.
+    fn tell_changed(&self, state: MutexGuard<'_, State>) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
         drop(state);
         self.changed.notify_all();
-        whole
     }
 
     /// Keeps what a worker hands in at a checkpoint in the memory of the simulator.
@@ -305,7 +334,11 @@ impl Host {
             }
             Carrier::Tcp(port) => {
                 client.events();
-                client.outbox().for_each(|(shard, message)| port.send(shard, message));
+                let outbox = client.outbox();
+                if outbox.len() > 0 {
+                    outbox.for_each(|(shard, message)| port.send(shard, message));
+                    self.count_bytes(port.write(), 0);
+                }
             }
             Carrier::Sim(port) => {
                 client.outbox().for_each(|(shard, message)| port.send(shard, message));
@@ -346,20 +379,22 @@ impl Host {
 
     /// Takes the next rows out of the checkpoint that is ready.
     pub(crate) fn checkpoint_part(&self) -> Option<Part> {
-        let part = self.state.lock().core.checkpoint_part(PART_BYTES);
+        let mut state = self.state.lock();
+        let part = state.core.checkpoint_part(PART_BYTES);
         // A worker may wait for what can be changed now that it has been taken out.
-        self.changed.notify_all();
+        self.tell_changed(state);
         part
     }
 
     /// Gives up the checkpoint that is being taken.
     pub(crate) fn end_checkpoint(&self) {
-        match &mut self.state.lock().core {
+        let mut state = self.state.lock();
+        match &mut state.core {
             Core::Embedded(tables) => tables.end_checkpoint(),
             Core::Cached { shards, .. } => shards.iter_mut().for_each(Shard::end_checkpoint),
             Core::Peers(_) => {}
         }
-        self.changed.notify_all();
+        self.tell_changed(state);
     }
 
     /// The checkpoint that is not whole, where that is decided in this process.

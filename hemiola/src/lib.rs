@@ -30,6 +30,7 @@ mod deployment;
 mod error;
 pub mod factors;
 mod host;
+mod patience;
 pub mod sim;
 pub mod splash;
 pub mod tasks;

@@ -153,7 +153,7 @@ impl ClientTable {
         // What is kept is what the shard will have, rounded where the wire rounds.
         let kept = schema.precision.widen(&sent).expect("just narrowed");
         if schema.read_my_writes {
-            self.cache.fold_all(schema, &rows, &kept);
+            self.cache.fold_all(schema, &rows, &kept, |_| true);
         }
         let inc = message(rows.clone(), sent);
         let kept = if schema.precision == Precision::F32 { Arc::clone(&inc) } else { message(rows, kept) };
@@ -217,17 +217,21 @@ impl ClientTable {
             if *number <= through {
                 continue;
             }
-            // Both ascend; the fewer are looked for among the others.
-            if updated.len() < rows.len() {
-                for (at, &row) in updated.iter().enumerate().filter(|(_, row)| rows.binary_search(row).is_ok()) {
-                    self.cache.fold(&self.schema, row, updates.row(at));
-                }
-            } else {
+            // Both ascend. A few are looked for among the others; many are met in one walk over both.
+            if rows.len() < updated.len() / 16 {
                 for &row in rows {
                     if let Ok(at) = updated.binary_search(&row) {
                         self.cache.fold(&self.schema, row, updates.row(at));
                     }
                 }
+            } else {
+                let mut left = rows;
+                self.cache.fold_all(&self.schema, updated, updates, |row| {
+                    if left.first().is_some_and(|first| *first < row) {
+                        left = &left[left.partition_point(|other| *other < row)..];
+                    }
+                    left.first() == Some(&row)
+                });
             }
         }
     }

@@ -1,10 +1,13 @@
 //! How a connection begins: the caller says who it is and proves that it knows the job's secret; a stranger gets no
 //! answer.
 
+use crate::patience::{Attempt, Patience};
 use crate::tcp::TcpError;
 use crate::tcp::connection::{FrameReader, WireError, write_frames};
 use hemiola_core::codec::Message;
 use hemiola_core::coordinator::Process;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -91,11 +94,12 @@ pub(crate) enum Answer {
     Refused { reason: String },
 }
 
-/// A stream whose reads all end by one deadline, once one is set.
+/// A stream whose reads all end by one deadline while one is set, and then wait with [`Patience`].
 #[derive(Debug)]
 pub struct DeadlineStream {
     stream: TcpStream,
     deadline: Option<Instant>,
+    patience: Patience,
 }
 
 impl Read for DeadlineStream {
@@ -106,8 +110,15 @@ impl Read for DeadlineStream {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             self.stream.set_read_timeout(Some(left))?;
+            return self.stream.read(buffer);
         }
-        self.stream.read(buffer)
+        self.patience.wait(|attempt| {
+            let flags = if attempt == Attempt::Look { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+            match recv(&self.stream, &mut *buffer, flags) {
+                Err(Errno::AGAIN | Errno::INTR) => None,
+                received => Some(received.map(|(count, _)| count).map_err(io::Error::from)),
+            }
+        })
     }
 }
 
@@ -162,7 +173,8 @@ fn begin(stream: &TcpStream) -> Result<Reader, TcpError> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
     let deadline = Some(Instant::now() + HANDSHAKE_TIMEOUT);
-    Ok(FrameReader::new(DeadlineStream { stream: stream.try_clone()?, deadline }, HANDSHAKE_BYTES_MAX))
+    let input = DeadlineStream { stream: stream.try_clone()?, deadline, patience: Patience::default() };
+    Ok(FrameReader::new(input, HANDSHAKE_BYTES_MAX))
 }
 
 fn settle(mut reader: Reader, message_bytes_max: u64) -> Result<Reader, TcpError> {

@@ -10,6 +10,7 @@ use hemiola_core::filter::stream::{Encodings, Outgoing};
 use hemiola_core::link::{Arrival, Link, LinkError};
 use hemiola_core::sabotage::Sabotage;
 use parking_lot::{Condvar, Mutex};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -23,6 +24,8 @@ const QUEUE_MESSAGES_MAX: usize = 256;
 /// With so much unacknowledged and nothing to say, an acknowledgement travels alone.
 const UNACKNOWLEDGED_MESSAGES: u64 = 32;
 const UNACKNOWLEDGED_BYTES: u64 = 1 << 20;
+/// As much fits into a connection that takes anything at all.
+const LITTLE_BYTES: u64 = 4096;
 
 /// A stream that sends messages `M`.
 pub(crate) struct Lane<M> {
@@ -204,6 +207,24 @@ impl<M> Lane<M> {
         }
     }
 
+    /// Writes what there is if that is little and the connection takes it at once, which is sooner than waking the lane's
+    /// writer; otherwise that one does, so that whoever calls never waits for the network.
+    pub(crate) fn flush_little(&self) -> Written {
+        let state = self.state.lock();
+        let mut bytes = state.queue.iter().map(|(number, message)| (self.lay_out)(message, *number, 0).wire_bytes());
+        let little = bytes.try_fold(0, |sum, bytes| (sum + bytes <= LITTLE_BYTES).then_some(sum + bytes)).is_some();
+        let ready = little && !self.paced && state.connection.as_ref().is_some_and(|to| takes_at_once(&to.stream));
+        let empty = state.queue.is_empty();
+        drop(state);
+        if ready {
+            return self.flush();
+        }
+        if !empty {
+            self.wake();
+        }
+        Written::default()
+    }
+
     /// Writes whatever is pushed from now on, and tells `count` of it, until a filter fails.
     pub(crate) fn write_forever(&self, count: impl Fn(Written)) -> FilterError {
         loop {
@@ -302,6 +323,11 @@ impl<M> State<M> {
         // The reader of the connection notices, and sees to a new one.
         shut(&broken.stream);
     }
+}
+
+fn takes_at_once(stream: &TcpStream) -> bool {
+    let mut polled = [PollFd::new(stream, PollFlags::OUT)];
+    poll(&mut polled, Some(&Timespec::default())).is_ok() && polled[0].revents() == PollFlags::OUT
 }
 
 /// Ends a connection for both of its halves. One that has ended already is as good.

@@ -48,18 +48,21 @@ pub(crate) struct ProcessOutcome {
 }
 
 impl Port {
-    /// Called with the host's lock held, so it only puts the message where the lane's writer finds it.
+    /// Called with the host's lock held, so it only puts the message where [`Port::write`] finds it.
     pub(crate) fn send(&self, shard: ShardId, message: Arc<ToShard>) {
-        if let Some(pacing) = &self.pacing {
-            pacing.send(shard.index(), message);
-            return;
+        match &self.pacing {
+            Some(pacing) => pacing.send(shard.index(), message),
+            None => drop(self.lanes[shard.index()].push(message)),
         }
-        let lane = &self.lanes[shard.index()];
-        lane.push(message);
-        lane.wake();
     }
 
-    /// As [`Port::send`], to another peer.
+    /// Sees to what was sent: writes it if that takes no time, or else lets the lanes' writers do it. Returns how many bytes
+    /// were written.
+    pub(crate) fn write(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.flush_little().bytes).sum()
+    }
+
+    /// Lets another peer's lane's writer find a message.
     pub(crate) fn send_to_peer(&self, to: WorkerId, message: Arc<ToPeer>) {
         let lane = self.peers[to.index()].as_ref().expect("a peer has a lane to each of its receivers");
         lane.push(message);

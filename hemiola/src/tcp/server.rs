@@ -280,7 +280,8 @@ impl ShardServer {
             return Ok(());
         }
         if others {
-            self.lanes.iter().for_each(|lane| lane.wake());
+            // This client's own is written here.
+            self.lanes.iter().filter(|other| !Arc::ptr_eq(other, lane)).for_each(|other| other.wake());
         }
         lane.flush();
         Ok(())
