@@ -3,8 +3,8 @@
 Prints passes over the ratings per second, by wall clock and of processor time, and seconds of training to a held-out
 RMSE. Reading, arranging, evaluating and saving are left out on both sides: a rate is that of the ten passes by which a
 run with eleven is longer than one with one, and the seconds are the fewest passes that reach the RMSE at that rate,
-LIBMF's at the better of two step sizes. On a busy machine compare processor time: LIBMF sleeps and wakes some hundred
-times a pass, for which the scheduler gives it more than its share. Last comes what a rating costs: the floating-point
+LIBMF's at the better of two step sizes. On a busy machine compare processor time: LIBMF, which sleeps and wakes some
+hundred times a pass, was seen to get more than its share there. Last comes what a rating costs: the floating-point
 operations of its step, the bytes of its two rows read and written, and how these bytes compare with what the memory can
 carry, most of which the caches do. Arguments behind the programs are ranks (32 and 100). MovieLens 1M and the generator
 of the other set are used where they lie beside the project, in ../shared.
