@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
     /// Topics to find
     #[arg(long, value_name = "K", value_parser = numbers::count, default_value = "50", allow_negative_numbers = true)]
     topics: u32,
-    /// Passes over the documents, where passes to a target are counted; over ratings it is half of them, and of Splash's
-    /// toy example and rate it is how many draws there are
+    /// Passes over the documents, where passes to a target are counted, and three times as many in bosen-bandwidth; over
+    /// ratings it is half of them, and of Splash's toy example and rate it is how many draws there are
     #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "120", allow_negative_numbers = true)]
     passes: u32,
     /// Fixes everything that is drawn at random

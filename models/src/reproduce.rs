@@ -41,7 +41,8 @@ pub struct Scale {
     pub documents: u32,
     /// Number of topics.
     pub topics: u32,
-    /// Passes over the documents where passes to a target are counted; over ratings half of them.
+    /// Passes over the documents where passes to a target are counted, and three times as many where they must settle; over
+    /// ratings half of them.
     pub passes: u32,
     /// One seed, one outcome.
     pub seed: u64,

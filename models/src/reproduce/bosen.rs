@@ -5,6 +5,10 @@
 //! in an exchange, which is all that it sends in a pass under bounded staleness alone: every update to its shard, and
 //! every row that changed to every client. In the paper's §5.2, MC-640 spends 63 % of the bandwidth of BS-8, which
 //! spends eight times that of BS; so 640 Mbit/s are 5 exchanges a pass, 320 Mbit/s half of it, and the Gigabit Ethernet 8.
+//!
+//! What the end of a clock must send keeps to the budget here, too, and takes as long: at 200 Mbit/s, which are 1.6
+//! exchanges, more than half of the next pass, where the network carries it in an eighth. The early data that there is
+//! room for in the rest of the pass gain less than this delay costs, so that the smallest budget is no gain.
 
 mod adarevision;
 mod bandwidth;

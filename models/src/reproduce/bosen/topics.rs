@@ -1,4 +1,9 @@
 //! Topic models for the Bösen paper's figures.
+//!
+//! The paper's workers go from document to document, those here from word to word, so that an update that was sent early
+//! is not followed by another of the same row in the pass. Going through the words eight times a pass, each time for
+//! another eighth of the documents, was tried with 120 passes of a second: there 640 Mbit/s took 94, 63 and 71 % of the
+//! clocks of bounded staleness on three seeds, and 40, 66 and 46 % going through them once.
 
 use super::super::{ReproduceError, Scale};
 use super::{Course, Point, Problem, bytes_per_pass};
