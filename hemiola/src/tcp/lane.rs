@@ -9,7 +9,7 @@ use hemiola_core::filter::FilterError;
 use hemiola_core::filter::stream::{Encodings, Outgoing};
 use hemiola_core::link::{Arrival, Link, LinkError};
 use hemiola_core::sabotage::Sabotage;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::Write;
@@ -179,50 +179,51 @@ impl<M> Lane<M> {
     /// Writes what there is, unless someone is at it.
     pub(crate) fn flush(&self) -> Written {
         let mut all = Written::default();
-        loop {
-            let mut state = self.state.lock();
-            if state.writing || state.failure.is_some() {
-                return all;
-            }
-            let Some(batch) = state.take_batch(self.sever_after_frames) else { return all };
-            state.writing = true;
-            drop(state);
-            let written = self.write(&batch);
-            let mut state = self.state.lock();
-            state.writing = false;
-            self.written.notify_all();
-            match written {
-                Ok(written) => {
-                    all.bytes += written.bytes;
-                    all.saved += written.saved;
-                }
-                Err(unwritten) => {
-                    if let Unwritten::Filter(error) = unwritten {
-                        state.failure = Some(error);
-                        self.changed.notify_all();
-                    }
-                    state.give_up(&batch.connection);
-                }
-            }
+        while let Some(written) = self.write_batch(self.state.lock()) {
+            all.bytes += written.bytes;
+            all.saved += written.saved;
         }
+        all
     }
 
     /// Writes what there is if that is little and the connection takes it at once, which is sooner than waking the lane's
     /// writer; otherwise that one does, so that whoever calls never waits for the network.
     pub(crate) fn flush_little(&self) -> Written {
         let state = self.state.lock();
+        if state.queue.is_empty() {
+            return Written::default();
+        }
         let mut bytes = state.queue.iter().map(|(number, message)| (self.lay_out)(message, *number, 0).wire_bytes());
         let little = bytes.try_fold(0, |sum, bytes| (sum + bytes <= LITTLE_BYTES).then_some(sum + bytes)).is_some();
-        let ready = little && !self.paced && state.connection.as_ref().is_some_and(|to| takes_at_once(&to.stream));
-        let empty = state.queue.is_empty();
-        drop(state);
-        if ready {
-            return self.flush();
-        }
-        if !empty {
+        let at_once = little && !self.paced && state.connection.as_ref().is_some_and(|to| takes_at_once(&to.stream));
+        let written = if at_once { self.write_batch(state) } else { None };
+        // Who came while this was writing has left its message to it.
+        if written.is_none() || self.state.lock().has_something_to_write() {
             self.wake();
         }
-        Written::default()
+        written.unwrap_or_default()
+    }
+
+    /// Writes one batch of what there is, unless someone is at it, who will look again.
+    fn write_batch(&self, mut state: MutexGuard<'_, State<M>>) -> Option<Written> {
+        if state.writing || state.failure.is_some() {
+            return None;
+        }
+        let batch = state.take_batch(self.sever_after_frames)?;
+        state.writing = true;
+        drop(state);
+        let written = self.write(&batch);
+        let mut state = self.state.lock();
+        state.writing = false;
+        self.written.notify_all();
+        if let Err(unwritten) = &written {
+            if let Unwritten::Filter(error) = unwritten {
+                state.failure = Some(error.clone());
+                self.changed.notify_all();
+            }
+            state.give_up(&batch.connection);
+        }
+        Some(written.unwrap_or_default())
     }
 
     /// Writes whatever is pushed from now on, and tells `count` of it, until a filter fails.
