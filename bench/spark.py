@@ -119,6 +119,8 @@ def session(folder):
     settings = {
         "spark.driver.memory": "4g", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.local.dir": folder,
         "spark.sql.shuffle.partitions": 2 * THREADS, "spark.default.parallelism": 2 * THREADS,
+        # ALS of 20 iterations is read by a recursion that the usual stack is too small for.
+        "spark.driver.extraJavaOptions": "-Xss64m",
         "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1",
     }
     builder = SparkSession.builder.master(f"local[{THREADS}]").appName("bench")

@@ -13,6 +13,7 @@ pub mod l1lr;
 pub mod l2mlr;
 pub mod lda;
 mod line_blocks;
+mod machine;
 mod matrix;
 pub mod mf;
 pub mod mlr;

@@ -7,6 +7,7 @@
 //! Products and sums are never fused, so that all of them give the same bits.
 
 use super::columns::Column;
+use crate::machine::{self, Loop};
 
 /// The slope of a row's loss and its curvature.
 pub(super) type Pair = [f32; 2];
@@ -170,27 +171,26 @@ const FACTORS: usize = 32;
 
 /// Changes margins, and computes the losses, slopes and curvatures there.
 pub(super) fn advance(rows: &mut Rows<'_>, step: Step) -> Tally {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        #[target_feature(enable = "avx2")]
-        fn avx2(rows: &mut Rows<'_>, step: Step) -> Tally {
-            tiles(rows, step)
-        }
-        #[expect(unsafe_code, reason = "the call needs a promise that the feature is there")]
-        // SAFETY: the feature was just detected.
-        return unsafe { avx2(rows, step) };
-    }
-    tiles(rows, step)
+    machine::run(Advance { rows, step })
 }
 
-#[inline(always)]
-fn tiles(rows: &mut Rows<'_>, step: Step) -> Tally {
-    let mut tally = Tally::default();
-    let count = rows.margins.len();
-    for start in (0..count).step_by(TILE) {
-        tile(rows, start..(start + TILE).min(count), step, &mut tally);
+struct Advance<'a, 'b> {
+    rows: &'a mut Rows<'b>,
+    step: Step,
+}
+
+impl Loop for Advance<'_, '_> {
+    type Output = Tally;
+
+    #[inline(always)]
+    fn run(self) -> Tally {
+        let mut tally = Tally::default();
+        let count = self.rows.margins.len();
+        for start in (0..count).step_by(TILE) {
+            tile(self.rows, start..(start + TILE).min(count), self.step, &mut tally);
+        }
+        tally
     }
-    tally
 }
 
 #[inline(always)]

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::machine;
 use crate::mlr::kernel::{Block, Group, LANES, add_scaled, exponential, scores};
 
 /// Floats in the row of a feature or of a dual variable.
@@ -98,27 +99,26 @@ trait Loop {
 }
 
 fn dispatch(classes: usize, work: impl Loop) -> Sums {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        #[target_feature(enable = "avx2")]
-        fn avx2(classes: usize, work: impl Loop) -> Sums {
-            by_groups(classes, work)
-        }
-        #[expect(unsafe_code, reason = "the call needs a promise that the feature is there")]
-        // SAFETY: the feature was just detected.
-        return unsafe { avx2(classes, work) };
-    }
-    by_groups(classes, work)
+    machine::run(ByGroups { classes, work })
 }
 
-#[inline(always)]
-fn by_groups(classes: usize, work: impl Loop) -> Sums {
-    match width(classes) / LANES {
-        1 => work.run::<1>(1),
-        2 => work.run::<2>(2),
-        3 => work.run::<3>(3),
-        4 => work.run::<4>(4),
-        groups => work.run::<0>(groups),
+struct ByGroups<L> {
+    classes: usize,
+    work: L,
+}
+
+impl<L: Loop> machine::Loop for ByGroups<L> {
+    type Output = Sums;
+
+    #[inline(always)]
+    fn run(self) -> Sums {
+        match width(self.classes) / LANES {
+            1 => self.work.run::<1>(1),
+            2 => self.work.run::<2>(2),
+            3 => self.work.run::<3>(3),
+            4 => self.work.run::<4>(4),
+            groups => self.work.run::<0>(groups),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod solve;
 use super::train::{Epoch, Quality, TrainError, Trained};
 use super::{Biases, Rating};
 use crate::epoch::{Course, own};
+use crate::machine::{self, Loop, dot};
 use crate::ratings::Ratings;
 use hemiola::splash::{self, Array, DataSet, Elements, Shared};
 use hemiola::{Deployment, Error, Observation};
@@ -133,7 +134,7 @@ struct Variables {
 #[derive(Default)]
 struct Scratch {
     solver: Solver,
-    /// The rows to solve with: of each item its factors, and a 1 for the user's bias.
+    /// The rows to solve with: of each item its factors.
     rows: Vec<f32>,
     /// What the user's vector should give with each.
     targets: Vec<f32>,
@@ -271,18 +272,19 @@ impl Known<'_> {
 
     /// Puts the vector that explains a user's training ratings best into `scratch`, and the rows it was found with.
     fn solve(&self, user: u32, variables: Variables, shared: &Shared, scratch: &mut Scratch) {
-        let (width, rank) = (self.config.width(), self.config.rank);
+        let Config { rank, biases, l2, .. } = *self.config;
+        let width = self.config.width();
         let Scratch { solver, rows, targets, user: vector, .. } = scratch;
         let ratings = self.train.of(user);
-        rows.resize(ratings.len() * width, 0.0);
+        rows.resize(ratings.len() * rank, 0.0);
         targets.clear();
-        for (rating, row) in ratings.iter().zip(rows.chunks_exact_mut(width)) {
-            shared.read(variables.items, rating.item as usize * width, row);
-            // The place of the item's bias is that of the 1 which the user's is multiplied with.
-            let bias = row.get_mut(rank).map_or(0.0, |place| std::mem::replace(place, 1.0));
+        for (rating, row) in ratings.iter().zip(rows.chunks_exact_mut(rank)) {
+            let place = rating.item as usize * width;
+            shared.read(variables.items, place, row);
+            let bias = if width > rank { shared.get(variables.items.at(place + rank)) } else { 0.0 };
             targets.push(rating.value - self.mean - bias);
         }
-        let solution = solver.solve(rows, targets, width, self.config.l2);
+        let solution = solver.solve(rows, targets, rank, biases, l2);
         vector.clear();
         vector.extend(solution.iter().map(|number| *number as f32));
     }
@@ -290,34 +292,8 @@ impl Known<'_> {
     /// One step, for a user of any weight; the squared errors met.
     fn process(&self, user: u32, weight: f32, variables: Variables, shared: &mut Shared, scratch: &mut Scratch) -> f64 {
         self.solve(user, variables, shared, scratch);
-        let Config { rank, l2, rate, .. } = *self.config;
-        let width = self.config.width();
-        let Scratch { rows, targets, row: steps, user: vector, .. } = scratch;
         let [items, seen] = shared.edit_each([variables.items, variables.seen]);
-        let mut squares = 0.0;
-        // What an item's numbers are multiplied with: the user's factors, and 1 for its bias.
-        let mut along = std::mem::take(vector);
-        let scores = rows.chunks_exact(width).map(|row| row.iter().zip(&along).map(|(v, u)| v * u).sum::<f32>());
-        let errors: Vec<f32> = scores.zip(&*targets).map(|(score, target)| score - target).collect();
-        along[rank..].fill(1.0);
-        for (rating, error) in self.train.of(user).iter().zip(errors) {
-            squares += f64::from(error).powi(2);
-            let place = rating.item as usize * width;
-            let (item, seen) = (&mut items[place..place + width], &mut seen[place..place + width]);
-            steps.clear();
-            steps.extend(seen.iter_mut().zip(&along).map(|(seen, x)| {
-                *seen += weight * error * error * x * x;
-                rate / (*seen + SEEN_MIN).sqrt()
-            }));
-            let pull: f32 = steps.iter().zip(&along).map(|(step, x)| step * x * x).sum();
-            let moved = passed(error, pull, weight);
-            for ((number, step), x) in item.iter_mut().zip(&*steps).zip(&along) {
-                let shrink = (weight * l2 * step).min(DECAY_MAX);
-                *number -= *number * shrink + step * x * moved;
-            }
-        }
-        *vector = along;
-        squares
+        machine::run(Steps { ratings: self.train.of(user), config: self.config, weight, items, seen, scratch })
     }
 
     /// By how much the prediction of a rating is off, for the user who was solved for.
@@ -359,9 +335,60 @@ impl Known<'_> {
     }
 }
 
-/// What comes of an error in sum while a weight passes over it, under which it falls by `pull`.
+/// Moves the items of a user who was solved for.
+struct Steps<'a> {
+    ratings: &'a [Rating],
+    config: &'a Config,
+    weight: f32,
+    items: &'a mut [f32],
+    seen: &'a mut [f32],
+    scratch: &'a mut Scratch,
+}
+
+impl Loop for Steps<'_> {
+    /// The squared errors met.
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let Self { ratings, config, weight, items, seen, scratch } = self;
+        let &Config { rank, l2, rate, .. } = config;
+        let (width, Scratch { rows, targets, row: steps, user, .. }) = (config.width(), scratch);
+        let bias = user.get(rank).copied().unwrap_or(0.0);
+        // What an item's numbers are multiplied with: the user's factors, and 1 for its bias.
+        user[rank..].fill(1.0);
+        let squared: Vec<f32> = user.iter().map(|x| x * x).collect();
+        steps.resize(width, 0.0);
+        let mut squares = 0.0;
+        for ((rating, row), target) in ratings.iter().zip(rows.chunks_exact(rank)).zip(targets) {
+            let error = dot(row, &user[..rank]) + bias - *target;
+            squares += f64::from(error).powi(2);
+            let place = rating.item as usize * width;
+            let (item, seen) = (&mut items[place..place + width], &mut seen[place..place + width]);
+            let size = weight * error * error;
+            for ((step, seen), square) in steps.iter_mut().zip(seen).zip(&squared) {
+                *seen += size * square;
+                *step = rate / (*seen + SEEN_MIN).sqrt();
+            }
+            let pull = dot(steps, &squared);
+            let moved = passed(error, pull, weight);
+            for ((number, step), x) in item.iter_mut().zip(&*steps).zip(&*user) {
+                let shrink = (weight * l2 * step).min(DECAY_MAX);
+                *number -= *number * shrink + step * x * moved;
+            }
+        }
+        squares
+    }
+}
+
+/// What comes of an error in sum while a weight passes over it, under which it falls by `pull`: `(1 - e^-x) / x` of what it
+/// would be if it did not fall, `x` being the pull of all the weight.
+#[inline(always)]
 fn passed(error: f32, pull: f32, weight: f32) -> f32 {
-    if pull * weight < 1e-4 { error * weight } else { -(-pull * weight).exp_m1() * error / pull }
+    let x = pull * weight;
+    // Up to the seventh digit, and far sooner than the exponential.
+    let series = 1.0 - x / 2.0 * (1.0 - x / 3.0 * (1.0 - x / 4.0 * (1.0 - x / 5.0 * (1.0 - x / 6.0))));
+    error * weight * if x < 0.25 { series } else { -(-x).exp_m1() / x }
 }
 
 #[cfg(test)]

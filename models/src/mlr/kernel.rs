@@ -7,6 +7,7 @@
 //! A step costs about `7 · nonzeros · width` floating-point operations: two for the scores, five for the update.
 
 use super::row_width;
+use crate::machine;
 
 /// Floats are worked on in groups of this many, the width of an AVX register.
 pub(crate) const LANES: usize = 8;
@@ -101,27 +102,26 @@ pub(super) trait Loop {
 }
 
 pub(super) fn dispatch(classes: usize, work: impl Loop) -> Tally {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        #[target_feature(enable = "avx2")]
-        fn avx2(classes: usize, work: impl Loop) -> Tally {
-            by_groups(classes, work)
-        }
-        #[expect(unsafe_code, reason = "the call needs a promise that the feature is there")]
-        // SAFETY: the feature was just detected.
-        return unsafe { avx2(classes, work) };
-    }
-    by_groups(classes, work)
+    machine::run(ByGroups { classes, work })
 }
 
-#[inline(always)]
-fn by_groups(classes: usize, work: impl Loop) -> Tally {
-    match row_width(classes) / LANES {
-        1 => work.run::<1>(classes),
-        2 => work.run::<2>(classes),
-        3 => work.run::<3>(classes),
-        4 => work.run::<4>(classes),
-        _ => work.run::<0>(classes),
+struct ByGroups<L> {
+    classes: usize,
+    work: L,
+}
+
+impl<L: Loop> machine::Loop for ByGroups<L> {
+    type Output = Tally;
+
+    #[inline(always)]
+    fn run(self) -> Tally {
+        match row_width(self.classes) / LANES {
+            1 => self.work.run::<1>(self.classes),
+            2 => self.work.run::<2>(self.classes),
+            3 => self.work.run::<3>(self.classes),
+            4 => self.work.run::<4>(self.classes),
+            _ => self.work.run::<0>(self.classes),
+        }
     }
 }
 
@@ -471,7 +471,7 @@ mod tests {
                 let best_tally = sgd_block(&mut best, &[step; FEATURES + 1], case.block(), classes, batch);
                 let steps = [step; FEATURES + 1];
                 let work = Sgd { rows: &mut portable, steps: &steps, block: case.block(), batch };
-                assert_eq!(by_groups(classes, work), best_tally, "{classes} classes");
+                assert_eq!(machine::Loop::run(ByGroups { classes, work }), best_tally, "{classes} classes");
                 assert_eq!(portable, best, "{classes} classes");
             }
         }

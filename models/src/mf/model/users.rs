@@ -1,6 +1,7 @@
 //! Users whom a factorisation was not trained on: their vectors follow from their ratings and the items.
 
 use super::MfModel;
+use crate::mf::Biases;
 use crate::mf::splash::solve::Solver;
 use crate::names::NamesFull;
 use crate::ratings::Ratings;
@@ -41,20 +42,15 @@ impl MfModel {
 
     /// The factors of a user with these ratings and, where the model has biases, the user's bias.
     fn vector(&self, ratings: &[(u32, u32, f32)], solver: &mut Solver) -> Vec<f32> {
-        let width = self.rank + usize::from(self.item_bias.is_some());
+        let biases = if self.item_bias.is_some() { Biases::With } else { Biases::Without };
         let (mut rows, mut targets) = (Vec::new(), Vec::new());
         for &(_, item, value) in ratings {
             let item = item as usize;
             rows.extend_from_slice(&self.item_factors[item * self.rank..(item + 1) * self.rank]);
-            let mut target = value - self.mean;
-            if let Some(biases) = &self.item_bias {
-                rows.push(1.0);
-                target -= biases[item];
-            }
-            targets.push(target);
+            targets.push(value - self.mean - self.item_bias.as_ref().map_or(0.0, |biases| biases[item]));
         }
         let l2 = self.config["l2"].as_f64().map(|l2| l2 as f32).filter(|l2| l2.is_finite() && *l2 >= 0.0);
-        solver.solve(&rows, &targets, width, l2.unwrap_or(L2)).iter().map(|number| *number as f32).collect()
+        solver.solve(&rows, &targets, self.rank, biases, l2.unwrap_or(L2)).iter().map(|number| *number as f32).collect()
     }
 }
 

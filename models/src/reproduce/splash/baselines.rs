@@ -5,8 +5,8 @@ use crate::corpus::Corpus;
 use crate::curvature::{Curvature, difference, dot};
 use crate::examples::Examples;
 use crate::lda::likelihood::ln_gamma;
-use crate::mf::Rating;
 use crate::mf::splash::solve::Solver;
+use crate::mf::{Biases, Rating};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -100,7 +100,9 @@ pub(super) fn als(
             let known: Vec<f32> =
                 list.iter().flat_map(|(other, _)| &others[*other as usize * rank..][..rank]).copied().collect();
             let targets: Vec<f32> = list.iter().map(|(_, target)| *target).collect();
-            row.iter_mut().zip(solver.solve(&known, &targets, rank, l2)).for_each(|(x, found)| *x = *found as f32);
+            row.iter_mut()
+                .zip(solver.solve(&known, &targets, rank, Biases::Without, l2))
+                .for_each(|(x, found)| *x = *found as f32);
         }
     };
     for _ in 0..passes {
