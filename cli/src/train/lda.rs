@@ -105,7 +105,7 @@ struct ModelOptions {
     /// [default: auto]
     #[arg(long, value_enum, value_name = "SAMPLER")]
     sampler: Option<SamplerName>,
-    /// Topics that are drawn for a word, each of which has its part of it, with --engine splash [default: 8]
+    /// Topics that are drawn for a word, each of which has its part of it, with --engine splash [default: 32]
     #[arg(long, value_name = "N", value_parser = numbers::team, allow_negative_numbers = true)]
     samples: Option<u32>,
     /// Begin with this part of the documents, and ever more of them before the first epoch: faster, and with small parts a
@@ -273,7 +273,7 @@ impl Problem {
             topics: model.topics as usize,
             alpha: model.alpha,
             beta: model.beta,
-            samples: model.samples.unwrap_or(usual.samples),
+            samples: model.samples.map_or(usual.samples, |samples| samples as u16),
             epochs: model.epochs,
             evaluate_every: model.evaluate_every,
             passes,

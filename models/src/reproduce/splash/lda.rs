@@ -60,7 +60,7 @@ pub(in super::super) fn lda(scale: &Scale) -> Result<Findings, ReproduceError> {
             .held_out(&test)
             .log_likelihood
     };
-    let run = |nodes: u32, samples: u32| -> Result<Course, ReproduceError> {
+    let run = |nodes: u32, samples: u16| -> Result<Course, ReproduceError> {
         let mut course = Course::new();
         for epochs in PASSES {
             let config = Config { samples, ..config(scale, epochs) };
