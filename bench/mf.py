@@ -5,11 +5,11 @@ RMSE. Reading, arranging, evaluating and saving are left out on both sides: a ra
 run with eleven is longer than one with one, and the seconds are the fewest passes that reach the RMSE at that rate,
 LIBMF's at the better of two step sizes. On a busy machine compare processor time: LIBMF, which sleeps and wakes some
 hundred times a pass, was seen to get more than its share there. Last comes what a rating costs: the floating-point
-operations of its step, the bytes of its two rows read and written, and how these bytes compare with what the memory can
-carry, most of which the caches do. Arguments behind the programs are ranks (32 and 100). MovieLens 1M and the generator
+operations of its step, its bytes from memory with the part of the memory's bandwidth that they take, and its bytes from
+caches. Rows are read and written there if all of them fit into the largest; the rating itself, 12 bytes, comes from memory. Arguments behind the programs are ranks (32 and 100). MovieLens 1M and the generator
 of the other set are used where they lie beside the project, in ../shared.
 """
-import ctypes, gzip, json, os, resource, subprocess, sys, tempfile, threading, time
+import ctypes, glob, gzip, json, os, resource, subprocess, sys, tempfile, threading, time
 import numpy as np
 
 HEMIOLA, LIBMF = sys.argv[1:3]
@@ -116,6 +116,12 @@ def copied_bytes_per_second():
     return THREADS * 2 * (1 << 27) / min(spent(copy, resource.RUSAGE_SELF)[0] for _ in range(5))
 
 
+def largest_cache():
+    """Its bytes, if the machine tells."""
+    sizes = glob.glob("/sys/devices/system/cpu/cpu0/cache/index*/size")
+    return max((int(open(size).read().strip().rstrip("K")) << 10 for size in sizes), default=0)
+
+
 def compare(data, rank, bandwidth):
     ours, theirs, began = [], [], time.perf_counter()
     while time.perf_counter() - began < SECONDS:  # in turns, so that what else the machine does befalls both
@@ -132,9 +138,10 @@ def compare(data, rank, bandwidth):
         for passes, seconds in ((their_passes, theirs), (our_passes, ours)):
             line += f"   {passes:3.0f} {passes * seconds[0]:5.2f} {passes * seconds[1]:5.2f}"
     width = -(-rank // 8) * 8 + 8
-    moved = 12 + 2 * 2 * 4 * width
+    rows, near = 2 * 2 * 4 * width, 4 * width * sum(data.shape) <= largest_cache()
+    moved = 12 if near else 12 + rows
     share = len(data.train) / ours[0] * moved / bandwidth
-    print(f"{line}   {8 * rank} flops, {moved} bytes, {share:.0%} of a copy's", flush=True)
+    print(f"{line}   {8 * rank} flops, {moved} bytes ({share:.0%}), {rows if near else 0}", flush=True)
 
 
 def main():
@@ -158,7 +165,7 @@ def main():
         bandwidth = copied_bytes_per_second()
         print(f"{THREADS} threads; copying in memory reads and writes {bandwidth / 1e9:.1f} GB/s")
         print("                   passes in a second of wall clock and of     to the RMSE: passes, seconds, cpu seconds")
-        print("set          rank         LIBMF         hemiola        ratio              LIBMF           hemiola   a rating")
+        print("set          rank         LIBMF         hemiola        ratio              LIBMF           hemiola   a rating: flops, bytes from memory and caches")
         for one in sets:
             data = Set(*one)
             for rank in RANKS:
