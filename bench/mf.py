@@ -6,8 +6,8 @@ run with eleven is longer than one with one, and the seconds are the fewest pass
 LIBMF's at the better of two step sizes. On a busy machine compare processor time: LIBMF, which sleeps and wakes some
 hundred times a pass, was seen to get more than its share there. Last comes what a rating costs: the floating-point
 operations of its step, its bytes from memory with the part of the memory's bandwidth that they take, and its bytes from
-caches. Rows are read and written there if all of them fit into the largest; the rating itself, 12 bytes, comes from memory. Arguments behind the programs are ranks (32 and 100). MovieLens 1M and the generator
-of the other set are used where they lie beside the project, in ../shared.
+caches. Rows are taken to stay in caches if all of them fit into the largest; the rating itself, 12 bytes, comes from memory.
+Arguments behind the programs are ranks (32 and 100). MovieLens 1M and the generator of the other set are used where they lie beside the project, in ../shared.
 """
 import ctypes, glob, gzip, json, os, resource, subprocess, sys, tempfile, threading, time
 import numpy as np

@@ -13,9 +13,8 @@ same lines for both models:
 For every loss that both come to, the table says when, and how many times sooner hemiola is there; the verdict is yes if it
 is at least as many times as the paper claims, at all of them. L-BFGS goes up to MLlib's default of 100 iterations. MNIST,
 enlarged by deformed copies as the paper's is, MovieLens 1M and the NIPS articles are used where they lie beside the project,
-as ../shared/data; generated sets otherwise.
-`bench/run spark mlr` makes one of the three. Spark's calls have five minutes for a curve, of
-which there are four.
+as ../shared/data; generated sets otherwise. `bench/run spark mlr` makes one of the three. Spark's calls have five minutes
+for a curve, of which there are four.
 """
 import os
 
@@ -191,7 +190,7 @@ def mlr(started, folder):
     # Without regularisation, as in the paper. With it Spark takes many more iterations where it may not scale the features.
     estimator = lambda count: LogisticRegression(maxIter=count, regParam=0.0, family="multinomial", tol=1e-12)
     of_theirs = lambda model: losses(model.coefficientMatrix.toArray(), model.interceptVector.toArray())
-    theirs = spark(estimator, [5, 10, 20, 40, 100], frame, of_theirs)
+    theirs = spark(estimator, [1, 5, 10, 20, 40, 100], frame, of_theirs)
     frame.unpersist()
     arguments = ["mlr", paths[0], "--no-holdout", "--l2", "0"]
     ours = hemiola(folder, [1, 2, 3, 5, 8], arguments, of_ours)

@@ -18,7 +18,7 @@ mod scalar;
 mod sparse;
 
 pub use delayed::{Delayed, DelayedAdd};
-pub use dense::Dense;
+pub use dense::{Dense, dot};
 pub use scalar::{ScalarChange, ScalarState};
 pub use sparse::SparseState;
 

@@ -32,7 +32,7 @@ mod exchange;
 
 pub use data_set::{DataSet, Local, Pass};
 pub use error::SplashError;
-pub use hemiola_core::splash::{Array, ArrayPlace, Place, Scalar, Shared, Sparse, SparsePlace, Variable};
+pub use hemiola_core::splash::{Array, ArrayPlace, Place, Scalar, Shared, Sparse, SparsePlace, Variable, dot};
 
 use crate::deployment::{Deployment, Observation, Observer, Outcome, run_observed as run_job};
 use crate::error::Error;

@@ -271,7 +271,9 @@ impl Dense {
 }
 
 /// The inner product of two slices of the same length, in sixteen sums.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
+#[must_use]
+#[inline(always)]
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     let mut sums = [0.0f32; LANES];
     for (a, b) in a.iter().zip(b) {

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::machine;
-use crate::mlr::kernel::{Block, Group, LANES, add_scaled, exponential, scores};
+use crate::mlr::kernel::{Block, ByGroups, Group, LANES, Loop, add_scaled, exponential, scores};
 
 /// Floats in the row of a feature or of a dual variable.
 #[must_use]
@@ -92,34 +92,8 @@ pub fn evaluate(problem: Problem<'_>, range: Range<usize>, duals: &[f32], weight
     dispatch(problem.classes, Evaluate { problem, range, duals, weights })
 }
 
-/// A loop over examples, compiled once for each instruction set and common number of groups in a row.
-trait Loop {
-    /// `GROUPS` is the number of groups in a row, or zero if it is known at run time only.
-    fn run<const GROUPS: usize>(self, groups: usize) -> Sums;
-}
-
-fn dispatch(classes: usize, work: impl Loop) -> Sums {
-    machine::run(ByGroups { classes, work })
-}
-
-struct ByGroups<L> {
-    classes: usize,
-    work: L,
-}
-
-impl<L: Loop> machine::Loop for ByGroups<L> {
-    type Output = Sums;
-
-    #[inline(always)]
-    fn run(self) -> Sums {
-        match width(self.classes) / LANES {
-            1 => self.work.run::<1>(1),
-            2 => self.work.run::<2>(2),
-            3 => self.work.run::<3>(3),
-            4 => self.work.run::<4>(4),
-            groups => self.work.run::<0>(groups),
-        }
-    }
+fn dispatch<L: Loop>(classes: usize, work: L) -> L::Output {
+    machine::run(ByGroups { groups: width(classes) / LANES, classes, work })
 }
 
 struct Ascend<'a> {
@@ -132,9 +106,11 @@ struct Ascend<'a> {
 }
 
 impl Loop for Ascend<'_> {
+    type Output = Sums;
+
     #[inline(always)]
-    fn run<const GROUPS: usize>(self, groups: usize) -> Sums {
-        let groups = if GROUPS == 0 { groups } else { GROUPS };
+    fn run<const GROUPS: usize>(self, classes: usize) -> Sums {
+        let groups = if GROUPS == 0 { width(classes) / LANES } else { GROUPS };
         let weights = self.weights.as_chunks_mut::<LANES>().0;
         let before = self.before.as_chunks::<LANES>().0;
         let after = self.after.as_chunks_mut::<LANES>().0;
@@ -162,10 +138,12 @@ struct Factor<'a> {
 }
 
 impl Loop for Factor<'_> {
+    type Output = Sums;
+
     #[inline(always)]
-    fn run<const GROUPS: usize>(self, groups: usize) -> Sums {
+    fn run<const GROUPS: usize>(self, classes: usize) -> Sums {
         let weights = self.weights.as_chunks::<LANES>().0;
-        let mut room = Room::new(groups);
+        let mut room = Room::new(width(classes) / LANES);
         let dual = self.dual.as_chunks_mut::<LANES>().0;
         let sums = step::<GROUPS>(self.problem, self.example, weights, dual, &mut room);
         self.u.copy_from_slice(room.change.as_flattened());
@@ -181,9 +159,11 @@ struct AddWeights<'a> {
 }
 
 impl Loop for AddWeights<'_> {
+    type Output = Sums;
+
     #[inline(always)]
-    fn run<const GROUPS: usize>(self, groups: usize) -> Sums {
-        let groups = if GROUPS == 0 { groups } else { GROUPS };
+    fn run<const GROUPS: usize>(self, classes: usize) -> Sums {
+        let groups = if GROUPS == 0 { width(classes) / LANES } else { GROUPS };
         let Self { problem, range, duals, weights } = self;
         let (duals, weights) = (duals.as_chunks::<LANES>().0, weights.as_chunks_mut::<LANES>().0);
         let mut pull = vec![[0.0; LANES]; groups];
@@ -207,9 +187,11 @@ struct Evaluate<'a> {
 }
 
 impl Loop for Evaluate<'_> {
+    type Output = Sums;
+
     #[inline(always)]
-    fn run<const GROUPS: usize>(self, groups: usize) -> Sums {
-        let groups = if GROUPS == 0 { groups } else { GROUPS };
+    fn run<const GROUPS: usize>(self, classes: usize) -> Sums {
+        let groups = if GROUPS == 0 { width(classes) / LANES } else { GROUPS };
         let Self { problem, range, duals, weights } = self;
         let (duals, weights) = (duals.as_chunks::<LANES>().0, weights.as_chunks::<LANES>().0);
         let mut scored = vec![[0.0; LANES]; groups];

@@ -122,19 +122,19 @@ impl Drawn {
 struct Known<'a> {
     config: &'a Config,
     corpus: &'a Corpus,
-    words: Counted,
+    words: DistinctWords,
     variables: Variables,
 }
 
 /// The distinct words of documents.
-struct Counted {
+struct DistinctWords {
     /// Each with how often the document has it.
     words: Vec<(u32, u32)>,
     /// Where those of each document begin, and one more where the last end.
     starts: Vec<usize>,
 }
 
-impl Counted {
+impl DistinctWords {
     fn new(corpus: &Corpus) -> Self {
         let (mut words, mut starts) = (Vec::new(), vec![0]);
         for document in 0..corpus.documents() {
@@ -189,7 +189,7 @@ pub fn train(
     let mut shared = Shared::default();
     let words = shared.rows("words", corpus.vocabulary.len(), config.topics);
     let totals = (0..config.topics).map(|topic| shared.scalar(&format!("topic {topic}"), 0.0)).collect();
-    let known = Known { config, corpus, words: Counted::new(corpus), variables: Variables { words, totals } };
+    let known = Known { config, corpus, words: DistinctWords::new(corpus), variables: Variables { words, totals } };
     let documents: Vec<u32> = (0..corpus.documents() as u32).collect();
     let cost = |&document: &u32| corpus.document(document as usize).len() as u64;
     let elements = Elements { all: &documents, weight: None, cost: Some(&cost) };

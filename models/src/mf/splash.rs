@@ -13,9 +13,9 @@ pub(crate) mod solve;
 use super::train::{Epoch, Quality, TrainError, Trained};
 use super::{Biases, Rating};
 use crate::epoch::{Course, own};
-use crate::machine::{self, Loop, dot};
+use crate::machine::{self, Loop};
 use crate::ratings::Ratings;
-use hemiola::splash::{self, Array, DataSet, Elements, Shared};
+use hemiola::splash::{self, Array, DataSet, Elements, Shared, dot};
 use hemiola::{Deployment, Error, Observation};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -141,6 +141,7 @@ struct Scratch {
     row: Vec<f32>,
     /// The user's vector; under biases the user's bias is the last.
     user: Vec<f32>,
+    squared: Vec<f32>,
 }
 
 /// Trains a factorisation on `ratings`, of which the first `train` are for training, and shows `observe` how far it is
@@ -353,11 +354,12 @@ impl Loop for Steps<'_> {
     fn run(self) -> f64 {
         let Self { ratings, config, weight, items, seen, scratch } = self;
         let &Config { rank, l2, rate, .. } = config;
-        let (width, Scratch { rows, targets, row: steps, user, .. }) = (config.width(), scratch);
+        let (width, Scratch { rows, targets, row: steps, user, squared, .. }) = (config.width(), scratch);
         let bias = user.get(rank).copied().unwrap_or(0.0);
         // What an item's numbers are multiplied with: the user's factors, and 1 for its bias.
         user[rank..].fill(1.0);
-        let squared: Vec<f32> = user.iter().map(|x| x * x).collect();
+        squared.clear();
+        squared.extend(user.iter().map(|x| x * x));
         steps.resize(width, 0.0);
         let mut squares = 0.0;
         for ((rating, row), target) in ratings.iter().zip(rows.chunks_exact(rank)).zip(targets) {
@@ -366,11 +368,11 @@ impl Loop for Steps<'_> {
             let place = rating.item as usize * width;
             let (item, seen) = (&mut items[place..place + width], &mut seen[place..place + width]);
             let size = weight * error * error;
-            for ((step, seen), square) in steps.iter_mut().zip(seen).zip(&squared) {
+            for ((step, seen), square) in steps.iter_mut().zip(seen).zip(&*squared) {
                 *seen += size * square;
                 *step = rate / (*seen + SEEN_MIN).sqrt();
             }
-            let pull = dot(steps, &squared);
+            let pull = dot(steps, squared);
             let moved = passed(error, pull, weight);
             for ((number, step), x) in item.iter_mut().zip(&*steps).zip(&*user) {
                 let shrink = (weight * l2 * step).min(DECAY_MAX);

@@ -96,26 +96,31 @@ pub fn probabilities(rows: &[f32], columns: &[u32], values: &[f32], label: u32, 
 }
 
 /// A loop over examples, compiled once for each instruction set and common number of groups in a row.
-pub(super) trait Loop {
+pub(crate) trait Loop {
+    /// What comes of it.
+    type Output;
+
     /// `GROUPS` is the number of groups in a row, or zero if it is known at run time only.
-    fn run<const GROUPS: usize>(self, classes: usize) -> Tally;
+    fn run<const GROUPS: usize>(self, classes: usize) -> Self::Output;
 }
 
-pub(super) fn dispatch(classes: usize, work: impl Loop) -> Tally {
-    machine::run(ByGroups { classes, work })
+pub(super) fn dispatch<L: Loop>(classes: usize, work: L) -> L::Output {
+    machine::run(ByGroups { groups: row_width(classes) / LANES, classes, work })
 }
 
-struct ByGroups<L> {
-    classes: usize,
-    work: L,
+/// A loop over rows of so many groups.
+pub(crate) struct ByGroups<L> {
+    pub(crate) groups: usize,
+    pub(crate) classes: usize,
+    pub(crate) work: L,
 }
 
 impl<L: Loop> machine::Loop for ByGroups<L> {
-    type Output = Tally;
+    type Output = L::Output;
 
     #[inline(always)]
-    fn run(self) -> Tally {
-        match row_width(self.classes) / LANES {
+    fn run(self) -> L::Output {
+        match self.groups {
             1 => self.work.run::<1>(self.classes),
             2 => self.work.run::<2>(self.classes),
             3 => self.work.run::<3>(self.classes),
@@ -133,6 +138,8 @@ struct Sgd<'a> {
 }
 
 impl Loop for Sgd<'_> {
+    type Output = Tally;
+
     #[inline(always)]
     fn run<const GROUPS: usize>(self, classes: usize) -> Tally {
         let Self { rows, steps, block, batch } = self;
@@ -175,6 +182,8 @@ struct Evaluate<'a> {
 }
 
 impl Loop for Evaluate<'_> {
+    type Output = Tally;
+
     #[inline(always)]
     fn run<const GROUPS: usize>(self, classes: usize) -> Tally {
         let rows = self.rows.as_chunks::<LANES>().0;
@@ -196,6 +205,8 @@ struct Errors<'a> {
 }
 
 impl Loop for Errors<'_> {
+    type Output = Tally;
+
     #[inline(always)]
     fn run<const GROUPS: usize>(self, classes: usize) -> Tally {
         let Self { rows, block, out } = self;
@@ -221,6 +232,8 @@ struct Probabilities<'a> {
 }
 
 impl Loop for Probabilities<'_> {
+    type Output = Tally;
+
     #[inline(always)]
     fn run<const GROUPS: usize>(self, classes: usize) -> Tally {
         let mut scored = vec![[0.0; LANES]; row_width(classes) / LANES];
@@ -471,7 +484,11 @@ mod tests {
                 let best_tally = sgd_block(&mut best, &[step; FEATURES + 1], case.block(), classes, batch);
                 let steps = [step; FEATURES + 1];
                 let work = Sgd { rows: &mut portable, steps: &steps, block: case.block(), batch };
-                assert_eq!(machine::Loop::run(ByGroups { classes, work }), best_tally, "{classes} classes");
+                assert_eq!(
+                    machine::Loop::run(ByGroups { groups: row_width(classes) / LANES, classes, work }),
+                    best_tally,
+                    "{classes} classes"
+                );
                 assert_eq!(portable, best, "{classes} classes");
             }
         }

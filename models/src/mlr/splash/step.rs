@@ -54,6 +54,8 @@ pub(super) struct Step<'a> {
 }
 
 impl Loop for Step<'_> {
+    type Output = Tally;
+
     /// Steps, and gives the loss met before.
     #[inline(always)]
     fn run<const GROUPS: usize>(self, classes: usize) -> Tally {
