@@ -14,6 +14,7 @@
 pub mod degree;
 mod delayed;
 mod dense;
+mod lines;
 mod scalar;
 mod sparse;
 

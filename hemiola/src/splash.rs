@@ -87,6 +87,8 @@ pub struct Elements<'a, E> {
     pub weight: Option<OfElement<'a, E, f64>>,
     /// How many units of work an element is, where it is not one. It matters only in the simulator.
     pub cost: Option<OfElement<'a, E, u64>>,
+    /// Called with an element some turns before it is processed, to ask by [`crate::fetch`] for what it refers to.
+    pub fetch: Option<OfElement<'a, E, ()>>,
 }
 
 /// A function of an element.
@@ -94,7 +96,7 @@ pub type OfElement<'a, E, R> = &'a (dyn Fn(&E) -> R + Sync);
 
 impl<'a, E> From<&'a [E]> for Elements<'a, E> {
     fn from(all: &'a [E]) -> Self {
-        Self { all, weight: None, cost: None }
+        Self { all, weight: None, cost: None, fetch: None }
     }
 }
 

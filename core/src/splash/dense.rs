@@ -1,6 +1,7 @@
 //! A shared array in a replica: one scale for all its numbers, so that multiplying it takes the same time however long
 //! it is, and what it held at the last synchronisation, so that what was touched can be found.
 
+use super::lines::Lines;
 use super::scale_may_stay;
 
 /// How many numbers of an array without rows of its own travel together.
@@ -14,7 +15,7 @@ pub struct Dense {
     width: usize,
     len: usize,
     /// What it holds, in units of `scale`.
-    values: Vec<f32>,
+    values: Lines,
     scale: f64,
     inverse: f64,
     /// `T`: what has come of delayed adds, in units of `scale`. Empty while there were none.
@@ -60,8 +61,8 @@ impl Course {
 
 impl Dense {
     pub(super) fn new(rows: usize, width: usize, len: usize) -> Self {
-        let values = vec![0.0; rows * width];
-        let base = values.clone();
+        let values = Lines::zeros(rows * width);
+        let base = values.to_vec();
         let (scale, inverse, base_scale, gamma) = (1.0, 1.0, 1.0, 1.0);
         let (executed, folded, course) = (Vec::new(), false, None);
         Self { rows, width, len, values, scale, inverse, executed, base, base_scale, gamma, folded, course }

@@ -4,6 +4,7 @@ use super::exchange::{ENGINE, Exchange};
 use super::{Degree, Elements, Options, SplashError, shuffle};
 use crate::deployment::WorkerSplit;
 use crate::error::Error;
+use crate::fetch::fetch;
 use crate::worker::Worker;
 use hemiola_core::WorkerId;
 use hemiola_core::shard::tasks::panic_message;
@@ -14,6 +15,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Marks the algorithm's own reports.
 const ALGORITHM: f64 = 1.0;
+/// How many elements are asked for at once, some turns ahead: they come while others do.
+const TOGETHER: usize = 8;
 /// After how many elements variables are looked at, when the one that broke them is searched.
 const SEARCH_STEP: usize = 256;
 
@@ -397,12 +400,25 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
         P: FnMut(&E, f64, &mut Shared, &mut Local<L>),
     {
         let Self {
-            elements: Elements { all, weight: weigh, .. }, part, state: State { shared, locals, delayed }, ..
+            elements: Elements { all, weight: weigh, fetch: fetch_more, .. },
+            part,
+            state: State { shared, locals, delayed },
+            ..
         } = self;
         let at = Cell::new(0);
         let each = || {
             let due = !delayed.is_empty();
-            for &position in positions {
+            for (turn, &position) in positions.iter().enumerate() {
+                if turn % TOGETHER == 0 {
+                    let ahead = |turns: usize| {
+                        let span = positions.get(turn + turns..).unwrap_or_default();
+                        span.iter().take(TOGETHER).map(|&next| &all[part[next as usize] as usize])
+                    };
+                    ahead(2 * TOGETHER).for_each(|element| fetch(element, 1));
+                    if let Some(fetch_more) = fetch_more {
+                        ahead(TOGETHER).for_each(fetch_more);
+                    }
+                }
                 let position = position as usize;
                 let element = part[position] as usize;
                 at.set(element);

@@ -30,8 +30,6 @@ pub(super) const TOGETHER: usize = 3;
 pub(super) const TOGETHER_FROM: usize = 4 * TOGETHER;
 /// How many turns ahead the counts of documents are fetched.
 const AHEAD: usize = 3;
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// Gives every one of `tokens`, which are the same word's, a new topic; `row` are the word's counts. Returns how many got
 /// another topic than they had.
@@ -175,19 +173,4 @@ fn sample_together<V: Vector, C: Counted, const N: usize>(
         counts.settle(documents[which], old[which], new[which], drawn[which].1);
     }
     new
-}
-
-/// Asks for so many cache lines to be brought near.
-#[inline(always)]
-pub(super) fn fetch<const LINES: usize>(place: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    for line in 0..LINES {
-        #[expect(unsafe_code, reason = "SAFETY: fetching ahead reads nothing, whatever the address")]
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(place.wrapping_add(line * LINE).cast());
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
 }

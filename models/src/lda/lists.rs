@@ -1,10 +1,10 @@
 //! How often each topic occurs in each document, as lists of the topics that do: for more topics than a document has.
 
 use super::documents::Counted;
-use super::kernel::fetch;
 use super::topics::Word;
 use super::vector::{LANES, Lanes, Vector, locate};
 use super::{NO_TOPIC, Topic};
+use hemiola::fetch;
 
 /// Some topics of a document and how often they occur there: half a cache line, and a vector register's worth of
 /// numbers. Lanes that hold no topic have [`NO_TOPIC`] and the count zero.
@@ -164,12 +164,12 @@ impl Counted for Lists {
 
     #[inline(always)]
     fn fetch_place(&self, document: u32) {
-        fetch::<1>(self.spans.as_ptr().wrapping_add(document as usize).cast());
+        fetch(self.spans.as_ptr().wrapping_add(document as usize), 1);
     }
 
     #[inline(always)]
     fn fetch(&self, document: u32) {
         let span = self.spans[document as usize];
-        fetch::<LIST_LINES>(self.blocks.as_ptr().wrapping_add(span.first_block as usize).cast());
+        fetch(self.blocks.as_ptr().wrapping_add(span.first_block as usize), LIST_LINES);
     }
 }

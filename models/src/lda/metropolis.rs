@@ -20,10 +20,10 @@
 //! of them, so that this leaves the same distribution as it is as the Gibbs sampler does. Successive topics of a token
 //! depend on one another, so it needs more sweeps.
 
-use super::kernel::fetch;
 use super::share::Share;
 use super::topics::Topics;
 use super::{Topic, unit};
+use hemiola::fetch;
 use rand_core::Rng;
 use std::ops::Range;
 
@@ -115,7 +115,7 @@ impl Proposals {
             first += length as usize;
             // The tokens lie far apart: those of the next document are fetched while this one is worked on.
             for &token in self.by_document[first..].iter().take(length as usize) {
-                fetch::<1>(tokens.as_ptr().wrapping_add(token as usize).cast());
+                fetch(tokens.as_ptr().wrapping_add(token as usize), 1);
             }
             self.near.clear();
             self.near.extend(of_document.iter().map(|&token| tokens[token as usize]));

@@ -5,9 +5,10 @@
 
 use super::Topic;
 use super::documents::Counted;
-use super::kernel::{TOGETHER, fetch};
+use super::kernel::TOGETHER;
 use super::topics::Word;
 use super::vector::{FEW, LANES, Vector, locate, locate_among_few};
+use hemiola::fetch;
 
 /// With more topics than these, rows would not be near at hand.
 pub(super) const TOPICS_MAX: usize = 256;
@@ -93,6 +94,6 @@ impl Counted for CountRows {
 
     #[inline(always)]
     fn fetch(&self, document: u32) {
-        fetch::<ROW_LINES>(self.groups.as_ptr().wrapping_add(document as usize * self.width).cast());
+        fetch(self.groups.as_ptr().wrapping_add(document as usize * self.width), ROW_LINES);
     }
 }

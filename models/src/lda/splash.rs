@@ -192,7 +192,7 @@ pub fn train(
     let known = Known { config, corpus, words: DistinctWords::new(corpus), variables: Variables { words, totals } };
     let documents: Vec<u32> = (0..corpus.documents() as u32).collect();
     let cost = |&document: &u32| corpus.document(document as usize).len() as u64;
-    let elements = Elements { all: &documents, weight: None, cost: Some(&cost) };
+    let elements = Elements { cost: Some(&cost), ..Elements::from(&documents) };
     let workers = deployment.workers() as usize;
     let mut epochs = Vec::new();
     let trained = splash::run_observed(

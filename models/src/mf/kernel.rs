@@ -8,6 +8,7 @@
 //! operations and 524 bytes.
 
 use super::{Biases, LANES, Model, Rating, factor_columns, row_width};
+use hemiola::fetch;
 
 /// The step sizes of one call of [`sgd_block`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,8 +137,8 @@ impl Sgd<'_> {
         let mut total = 0.0;
         for (index, rating) in self.ratings.iter().enumerate() {
             if let Some(next) = self.ratings.get(index + AHEAD) {
-                prefetch(self.users, next.user as usize * width, columns);
-                prefetch(self.items, next.item as usize * width, columns);
+                fetch(self.users.as_ptr().wrapping_add(next.user as usize * width), columns / 16 + 1);
+                fetch(self.items.as_ptr().wrapping_add(next.item as usize * width), columns / 16 + 1);
             }
             let user = &mut self.users[rating.user as usize * width..][..width];
             let item = &mut self.items[rating.item as usize * width..][..width];
@@ -359,19 +360,6 @@ mod avx2 {
                 let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
                 _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
             }
-        }
-    }
-}
-
-/// Asks for a row to be brought near; a row that is not there is the next step's to report.
-#[inline(always)]
-fn prefetch(rows: &[f32], start: usize, columns: usize) {
-    #[cfg(target_arch = "x86_64")]
-    for line in (0..=columns).step_by(16) {
-        let address = rows.as_ptr().wrapping_add(start + line);
-        #[expect(unsafe_code, reason = "SAFETY: fetching ahead reads nothing, whatever the address")]
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
         }
     }
 }

@@ -170,7 +170,7 @@ pub fn train(
     let (shared, variables) = known.variables(items);
     let rated: Vec<u32> = (0..users).filter(|&user| !known.train.of(user).is_empty()).collect();
     let cost = |&user: &u32| known.train.of(user).len() as u64;
-    let elements = Elements { all: &rated, weight: None, cost: Some(&cost) };
+    let elements = Elements { cost: Some(&cost), ..Elements::from(&rated) };
     let workers = deployment.workers() as usize;
     let mut epochs = Vec::new();
     let trained = splash::run_observed(

@@ -8,6 +8,7 @@
 
 use super::row_width;
 use crate::machine;
+use std::array::from_fn;
 
 /// Floats are worked on in groups of this many, the width of an AVX register.
 pub(crate) const LANES: usize = 8;
@@ -318,7 +319,7 @@ fn update<const GROUPS: usize>(
         for group in 0..groups {
             let errors = if GROUPS == 0 { errors[group] } else { copy[group] };
             let old = row[group];
-            row[group] = std::array::from_fn(|lane| old[lane] * step.keep - gain * errors[lane]);
+            row[group] = from_fn(|lane| old[lane] * step.keep - gain * errors[lane]);
         }
         if step.seen > 0.0 {
             row[classes / LANES][classes % LANES] = seen;
@@ -352,10 +353,8 @@ pub(super) fn softmax(scores: &mut [Group], classes: usize, label: u32) -> (f64,
     let greatest = greatest.iter().fold(f32::MIN, |most, &score| if score > most { score } else { most });
     let mut sums = [0.0f32; LANES];
     for group in scores.iter_mut() {
-        for lane in 0..LANES {
-            group[lane] = exponential(group[lane] - greatest);
-            sums[lane] += group[lane];
-        }
+        *group = exponentials(from_fn(|lane| group[lane] - greatest));
+        sums = from_fn(|lane| sums[lane] + group[lane]);
     }
     let sum: f32 = sums.iter().sum();
     let share = 1.0 / sum;
@@ -367,21 +366,27 @@ pub(super) fn softmax(scores: &mut [Group], classes: usize, label: u32) -> (f64,
 /// every number, and gives other bits on other systems.
 #[inline(always)]
 pub(crate) fn exponential(x: f32) -> f32 {
+    exponentials([x])[0]
+}
+
+/// As [`exponential`], every operation for all numbers at once.
+#[inline(always)]
+fn exponentials<const N: usize>(x: [f32; N]) -> [f32; N] {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     // Adding and taking away 1.5 · 2^23 rounds to a whole number.
     const ROUND: f32 = 12_582_912.0;
-    let clipped = if x < -87.0 { -87.0 } else { x };
-    let shifted = clipped * std::f32::consts::LOG2_E + ROUND;
-    let whole = shifted - ROUND;
-    let rest = clipped - whole * LN2_HIGH - whole * LN2_LOW;
-    let mut series = 1.0 / 720.0;
+    let clipped: [f32; N] = from_fn(|lane| if x[lane] < -87.0 { -87.0 } else { x[lane] });
+    let shifted: [f32; N] = from_fn(|lane| clipped[lane] * std::f32::consts::LOG2_E + ROUND);
+    let whole: [f32; N] = from_fn(|lane| shifted[lane] - ROUND);
+    let rest: [f32; N] = from_fn(|lane| clipped[lane] - whole[lane] * LN2_HIGH - whole[lane] * LN2_LOW);
+    let mut series = [1.0 / 720.0; N];
     for factor in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
-        series = series * rest + factor;
+        series = from_fn(|lane| series[lane] * rest[lane] + factor);
     }
     // The low bits of `shifted` are the whole number; it goes into the exponent.
-    let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(1.0f32.to_bits()));
-    if x < -87.0 { 0.0 } else { series * power }
+    let power: [u32; N] = from_fn(|lane| (shifted[lane].to_bits() << 23).wrapping_add(1.0f32.to_bits()));
+    from_fn(|lane| if x[lane] < -87.0 { 0.0 } else { series[lane] * f32::from_bits(power[lane]) })
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ use super::kernel::{self, Tally, dispatch};
 use super::row_width;
 use super::train::{Epoch, FeatureTraits, Part, Places, Quality, TrainError, Trained, check};
 use crate::epoch::{Course, own};
-use crate::examples::Examples;
+use crate::examples::{Example, Examples};
 use crate::mf::blocks::shuffled_labels;
-use hemiola::splash::{self, Array, DataSet, Shared};
+use hemiola::fetch;
+use hemiola::splash::{self, Array, DataSet, Elements, Shared};
 use hemiola::{Deployment, Error, Observation};
 use serde::Serialize;
 use step::{MOMENTUM, RowTraits, Scratch, Step};
@@ -110,13 +111,20 @@ pub fn train(
     };
     shared.smooth(variables.weights, MOMENTUM);
     let numbers: Vec<u32> = (0..train.len() as u32).collect();
+    let ahead = |&number: &u32| {
+        let Example { columns, values } = train.example(number as usize);
+        fetch(columns.as_ptr(), FIRST_LINES);
+        fetch(values.as_ptr(), FIRST_LINES);
+        fetch(train.labels().as_ptr().wrapping_add(number as usize), 1);
+    };
+    let elements = Elements { fetch: Some(&ahead), ..Elements::from(&numbers) };
     let mut epochs = Vec::new();
     let quality = |sums: &[f64]| known.quality(sums);
     let trained = splash::run_observed(
         deployment,
         &config.passes,
         &shared,
-        &numbers,
+        elements,
         |set: &mut DataSet<'_, u32, ()>| known.program(config, variables, set),
         &mut |observation: &Observation| {
             let epoch = Epoch::from_report(observation, workers as usize, quality);
@@ -238,5 +246,7 @@ impl<'a> Known<'a> {
     }
 }
 
+/// How many cache lines of an example's columns and values are asked for ahead; those after them the machine foresees.
+const FIRST_LINES: usize = 6;
 /// Features are scaled by no more than this, so that ones close to nothing do not overflow.
 const INVERSE_MAX: f32 = 1e9;

@@ -10,6 +10,7 @@
 //! moves no score by more than [`SMALL`] is taken at once.
 
 use super::super::kernel::{Group, LANES, softmax};
+use std::array::from_fn;
 
 /// How much a score may be off after a step of the method.
 const TOLERANCE: f32 = 1e-4;
@@ -89,9 +90,8 @@ impl Passage {
     ) {
         for group in 0..scores.len() {
             let (moved, slope) = (self.moved[group], self.stages[stage - 1][group]);
-            self.scores[group] = std::array::from_fn(|lane| {
-                scores[group][lane] - pulls[group][lane] * (moved[lane] + ahead * slope[lane])
-            });
+            self.scores[group] =
+                from_fn(|lane| scores[group][lane] - pulls[group][lane] * (moved[lane] + ahead * slope[lane]));
         }
         softmax(&mut self.scores, classes, label);
         self.scores[label as usize / LANES][label as usize % LANES] -= 1.0;
@@ -103,11 +103,10 @@ impl Passage {
     fn advance(&mut self, part: f32, means: [f32; 3]) {
         let [first, second, third, _] = &self.stages;
         for group in 0..self.moved.len() {
-            for lane in 0..LANES {
-                let mean =
-                    means[0] * first[group][lane] + means[1] * second[group][lane] + means[2] * third[group][lane];
-                self.moved[group][lane] += part * mean;
-            }
+            let (moved, first, second, third) = (self.moved[group], first[group], second[group], third[group]);
+            self.moved[group] = from_fn(|lane| {
+                moved[lane] + part * (means[0] * first[lane] + means[1] * second[lane] + means[2] * third[lane])
+            });
         }
     }
 
@@ -115,28 +114,32 @@ impl Passage {
     #[inline(always)]
     fn off(&self, pulls: &[Group]) -> f32 {
         let [a, b, c, d] = &self.stages;
-        let mut off = 0.0f32;
+        let mut off = [0.0; LANES];
         for group in 0..pulls.len() {
-            for lane in 0..LANES {
-                let (a, b, c, d) = (a[group][lane], b[group][lane], c[group][lane], d[group][lane]);
-                let error = -5.0 / 72.0 * a + b / 12.0 + c / 9.0 - d / 8.0;
-                off = off.max((pulls[group][lane] * error).abs());
-            }
+            let (a, b, c, d) = (a[group], b[group], c[group], d[group]);
+            off = from_fn(|lane| {
+                let error = -5.0 / 72.0 * a[lane] + b[lane] / 12.0 + c[lane] / 9.0 - d[lane] / 8.0;
+                greater((pulls[group][lane] * error).abs(), off[lane])
+            });
         }
-        off
+        off.into_iter().fold(0.0, greater)
     }
 }
 
 /// How fast the fastest score moves.
 #[inline(always)]
 fn largest(errors: &[Group], pulls: &[Group]) -> f32 {
-    let mut most = 0.0f32;
+    let mut most = [0.0; LANES];
     for (errors, pulls) in errors.iter().zip(pulls) {
-        for lane in 0..LANES {
-            most = most.max((errors[lane] * pulls[lane]).abs());
-        }
+        most = from_fn(|lane| greater((errors[lane] * pulls[lane]).abs(), most[lane]));
     }
-    most
+    most.into_iter().fold(0.0, greater)
+}
+
+/// The greater of two numbers; one instruction, where `max` also has to say what it makes of no number.
+#[inline(always)]
+fn greater(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
 }
 
 #[cfg(test)]
