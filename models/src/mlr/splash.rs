@@ -43,7 +43,7 @@ impl Default for Config {
             rate: 0.1,
             epochs: 20,
             patience: None,
-            passes: splash::Options { synchronisations: 10, ..splash::Options::default() },
+            passes: splash::Options { synchronisations: 5, ..splash::Options::default() },
         }
     }
 }
