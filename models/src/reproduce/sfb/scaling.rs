@@ -5,7 +5,7 @@
 //! as one, and which application scales depends on how much more there is to compute than to subtract.
 
 use super::super::{Findings, ReproduceError, Scale};
-use super::{Bench, CORE_SECONDS, EPOCHS, Exchange, panel};
+use super::{Bench, CORE_SECONDS, EPOCHS, Exchange, ROUNDING, panel};
 use crate::StepSize;
 use crate::generate::Random;
 use crate::mlr::factors::Config;
@@ -20,11 +20,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 const NODES: [u32; 6] = [1, 4, 8, 12, 20, 28];
 /// The speed-up on the largest that is enough; the paper has 17.4.
 const ENOUGH: f64 = 15.0;
-/// The size that errors are rounded to where the paper's largest model is learnt, and how many of its classes and documents
-/// there are for each topic and each document of other figures.
-const ROUNDING: f32 = 0.5;
-const WIDE_CLASSES: u32 = 100;
-const WIDE_DOCUMENTS: u32 = 64;
 /// Examples, pairs or patches of a node in an iteration of the other applications.
 const BATCH: u32 = 32;
 /// Pixels of a patch's side.
@@ -138,7 +133,6 @@ fn patches(count: u32, seed: u64) -> Patches {
 /// How many times as soon as one node others reach its held-out loss: more nodes with as large minibatches each, and as
 /// many times as large ones together.
 fn to_one_objective(bench: &mut Bench, config: &Config, nodes_max: u32) -> Result<Vec<(f64, f64)>, ReproduceError> {
-    bench.cores = 1.0;
     let (mut points, mut alone) = (Vec::new(), None);
     for nodes in NODES.into_iter().filter(|nodes| *nodes <= nodes_max) {
         bench.nodes = nodes;
@@ -152,10 +146,10 @@ fn to_one_objective(bench: &mut Bench, config: &Config, nodes_max: u32) -> Resul
 }
 
 pub(in crate::reproduce) fn scaling(scale: &Scale) -> Result<Findings, ReproduceError> {
-    let mut wide = Bench::of(scale.documents * WIDE_DOCUMENTS, scale, scale.topics * WIDE_CLASSES)?;
+    let mut wide = Bench::wide(scale)?;
     let rounding = Config { rounding: Some(ROUNDING), ..wide.config() };
     let rounded = to_one_objective(&mut wide, &rounding, scale.nodes)?;
-    let mut bench = Bench::new(scale, (Bench::classes_max(scale) / 2).max(2))?;
+    let mut bench = Bench { cores: 1.0, ..Bench::new(scale, (Bench::classes_max(scale) / 2).max(2))? };
     let config = bench.config();
     let exact = to_one_objective(&mut bench, &config, scale.nodes)?;
     let rounded_alike = Config { rounding: rounding.rounding, ..config };
