@@ -106,7 +106,7 @@ fn splash_learns_alike_on_every_driver() {
     let lines: Vec<serde_json::Value> = report.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 8, "{report}");
     assert_eq!(lines[0]["config"]["engine"]["degree"], json!("largest"));
-    assert_eq!((&lines[6]["epoch"], &lines[6]["clock"]), (&json!(6), &json!(60)), "{report}");
+    assert_eq!((&lines[6]["epoch"], &lines[6]["clock"]), (&json!(6), &json!(30)), "{report}");
     let weights = |model: &str| std::fs::read(path.join(model).join("weights.safetensors")).unwrap();
     run(&format!("train mlr {common} --quiet --processes 2 --workers 1 --servers 2 --out tcp.model"));
     assert!(weights("threads.model") == weights("tcp.model"));
