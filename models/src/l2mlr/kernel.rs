@@ -6,7 +6,8 @@
 use std::ops::Range;
 
 use crate::machine;
-use crate::mlr::kernel::{Block, ByGroups, Group, LANES, Loop, add_scaled, exponential, scores};
+use crate::mlr::kernel::{Block, ByGroups, Group, LANES, Loop, add_scaled, exponential, fetch_entries, scores};
+use hemiola::fetch;
 
 /// Floats in the row of a feature or of a dual variable.
 #[must_use]
@@ -20,6 +21,8 @@ pub const NEVER: f32 = -200.0;
 const NEWTON_MAX: u32 = 16;
 /// A dual variable is found when its probabilities change by no more than this in all.
 const FOUND: f32 = 1e-4;
+/// How many turns ahead examples are asked for.
+const AHEAD: usize = 8;
 /// A probability whose logarithm is by so much below where it is thought to end begins there instead.
 const SLOW: f32 = 5.0;
 
@@ -116,8 +119,18 @@ impl Loop for Ascend<'_> {
         let after = self.after.as_chunks_mut::<LANES>().0;
         let mut room = Room::new(groups);
         let mut sums = Sums::default();
-        for ((&example, dual), gap) in self.order.iter().zip(after.chunks_exact_mut(groups)).zip(self.gaps) {
-            let example = example as usize;
+        for (turn, (dual, gap)) in after.chunks_exact_mut(groups).zip(self.gaps).enumerate() {
+            // Examples come in no order of memory. Several are asked for at once, so that they come while others do.
+            if turn % AHEAD == 0 {
+                for &next in self.order.iter().skip(turn + AHEAD).take(AHEAD) {
+                    let (columns, values) = self.problem.examples.entries(next as usize);
+                    fetch_entries(columns, values);
+                    fetch(before.as_ptr().wrapping_add(next as usize * groups), groups.div_ceil(2));
+                    fetch(self.problem.squares.as_ptr().wrapping_add(next as usize), 1);
+                    fetch(self.problem.examples.labels.as_ptr().wrapping_add(next as usize), 1);
+                }
+            }
+            let example = self.order[turn] as usize;
             dual.copy_from_slice(&before[example * groups..][..groups]);
             let found = step::<GROUPS>(self.problem, example, weights, dual, &mut room);
             *gap = found.gap as f32;

@@ -8,6 +8,7 @@
 
 use super::row_width;
 use crate::machine;
+use hemiola::fetch;
 use std::array::from_fn;
 
 /// Floats are worked on in groups of this many, the width of an AVX register.
@@ -38,6 +39,14 @@ impl Block<'_> {
         let range = self.range(example);
         (&self.columns[range.clone()], &self.values[range])
     }
+}
+
+/// Asks for the entries of an example that is soon to be read; after the first cache lines the machine foresees the others.
+#[inline(always)]
+pub(crate) fn fetch_entries(columns: &[u32], values: &[f32]) {
+    const FIRST_LINES: usize = 6;
+    fetch(columns.as_ptr(), FIRST_LINES);
+    fetch(values.as_ptr(), FIRST_LINES);
 }
 
 /// How a row is changed by an example that has it.

@@ -113,8 +113,7 @@ pub fn train(
     let numbers: Vec<u32> = (0..train.len() as u32).collect();
     let ahead = |&number: &u32| {
         let Example { columns, values } = train.example(number as usize);
-        fetch(columns.as_ptr(), FIRST_LINES);
-        fetch(values.as_ptr(), FIRST_LINES);
+        kernel::fetch_entries(columns, values);
         fetch(train.labels().as_ptr().wrapping_add(number as usize), 1);
     };
     let elements = Elements { fetch: Some(&ahead), ..Elements::from(&numbers) };
@@ -246,7 +245,5 @@ impl<'a> Known<'a> {
     }
 }
 
-/// How many cache lines of an example's columns and values are asked for ahead; those after them the machine foresees.
-const FIRST_LINES: usize = 6;
 /// Features are scaled by no more than this, so that ones close to nothing do not overflow.
 const INVERSE_MAX: f32 = 1e9;
