@@ -311,7 +311,7 @@ def lda(started, folder):
                                  subsamplingRate=rate, optimizeDocConcentration=False, checkpointInterval=-1)
 
     arguments = ["lda", path, "--topics", str(topics), "--alpha", str(alpha), "--beta", str(beta)]
-    ours = hemiola(folder, [1, 2, 3, 5, 8, 12, 20], arguments, of_ours)
+    ours = hemiola(folder, [1, 2, 3, 5, 8, 12, 20, 40, 60], arguments, of_ours)
     data = "held-out loss, " + ("NIPS articles" if "nips" in path else "made documents")
     # Its expectation and maximisation takes hyper-parameters that are greater by 1 for the same meaning.
     for optimizer, more, iterations in (("em", 1, [5, 10, 20, 40]), ("online", 0, [5, 10, 20, 40, 80, 160])):
