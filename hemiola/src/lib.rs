@@ -44,7 +44,7 @@ pub use deployment::{
     Deployment, Observation, Observer, Outcome, Program, TIMEOUT, WorkerSplit, run, run_observed, run_saved,
 };
 pub use error::Error;
-pub use fetch::fetch;
+pub use fetch::{ahead, fetch};
 pub use hemiola_core::budget::BYTES_PER_SECOND_MIN;
 pub use hemiola_core::filter::{self, Filter, Filters};
 pub use hemiola_core::procedure::{self, Procedure};

@@ -33,7 +33,8 @@ compressed by gzip, and '-' is standard input. Features should be of similar siz
 /// Learn to tell classes apart, by softmax regression with an L2 penalty: dual coordinate ascent.
 ///
 /// Minimises the mean loss plus lambda/2 times the squared weights, those of the bias included. It ends when the duality
-/// gap is small: by so much the objective exceeds its least at most.
+/// gap is small: by so much the objective exceeds its least at most. One thread does it where there are two or few examples:
+/// more would be no sooner.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

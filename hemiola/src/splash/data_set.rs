@@ -4,7 +4,7 @@ use super::exchange::{ENGINE, Exchange};
 use super::{Degree, Elements, Options, SplashError, shuffle};
 use crate::deployment::WorkerSplit;
 use crate::error::Error;
-use crate::fetch::fetch;
+use crate::fetch::{ahead, fetch};
 use crate::worker::Worker;
 use hemiola_core::WorkerId;
 use hemiola_core::shard::tasks::panic_message;
@@ -15,8 +15,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Marks the algorithm's own reports.
 const ALGORITHM: f64 = 1.0;
-/// How many elements are asked for at once, some turns ahead: they come while others do.
-const TOGETHER: usize = 8;
 /// After how many elements variables are looked at, when the one that broke them is searched.
 const SEARCH_STEP: usize = 256;
 
@@ -409,15 +407,11 @@ impl<'a, E, L: Clone + Default> DataSet<'a, E, L> {
         let each = || {
             let due = !delayed.is_empty();
             for (turn, &position) in positions.iter().enumerate() {
-                if turn % TOGETHER == 0 {
-                    let ahead = |turns: usize| {
-                        let span = positions.get(turn + turns..).unwrap_or_default();
-                        span.iter().take(TOGETHER).map(|&next| &all[part[next as usize] as usize])
-                    };
-                    ahead(2 * TOGETHER).for_each(|element| fetch(element, 1));
-                    if let Some(fetch_more) = fetch_more {
-                        ahead(TOGETHER).for_each(fetch_more);
-                    }
+                for &next in ahead(positions, turn, 2) {
+                    fetch(&all[part[next as usize] as usize], 1);
+                }
+                if let Some(fetch_more) = fetch_more {
+                    ahead(positions, turn, 1).iter().for_each(|&next| fetch_more(&all[part[next as usize] as usize]));
                 }
                 let position = position as usize;
                 let element = part[position] as usize;

@@ -6,8 +6,10 @@
 use std::ops::Range;
 
 use crate::machine;
-use crate::mlr::kernel::{Block, ByGroups, Group, LANES, Loop, add_scaled, exponential, fetch_entries, scores};
-use hemiola::fetch;
+use crate::mlr::kernel::{
+    Block, ByGroups, Group, LANES, Loop, add_scaled, exponential, fetch_entries, greatest, scores,
+};
+use hemiola::{ahead, fetch};
 
 /// Floats in the row of a feature or of a dual variable.
 #[must_use]
@@ -21,8 +23,6 @@ pub const NEVER: f32 = -200.0;
 const NEWTON_MAX: u32 = 16;
 /// A dual variable is found when its probabilities change by no more than this in all.
 const FOUND: f32 = 1e-4;
-/// How many turns ahead examples are asked for.
-const AHEAD: usize = 8;
 /// A probability whose logarithm is by so much below where it is thought to end begins there instead.
 const SLOW: f32 = 5.0;
 
@@ -120,15 +120,13 @@ impl Loop for Ascend<'_> {
         let mut room = Room::new(groups);
         let mut sums = Sums::default();
         for (turn, (dual, gap)) in after.chunks_exact_mut(groups).zip(self.gaps).enumerate() {
-            // Examples come in no order of memory. Several are asked for at once, so that they come while others do.
-            if turn % AHEAD == 0 {
-                for &next in self.order.iter().skip(turn + AHEAD).take(AHEAD) {
-                    let (columns, values) = self.problem.examples.entries(next as usize);
-                    fetch_entries(columns, values);
-                    fetch(before.as_ptr().wrapping_add(next as usize * groups), groups.div_ceil(2));
-                    fetch(self.problem.squares.as_ptr().wrapping_add(next as usize), 1);
-                    fetch(self.problem.examples.labels.as_ptr().wrapping_add(next as usize), 1);
-                }
+            // Examples come in no order of memory.
+            for &next in ahead(self.order, turn, 1) {
+                let (columns, values) = self.problem.examples.entries(next as usize);
+                fetch_entries(columns, values);
+                fetch(before.as_ptr().wrapping_add(next as usize * groups), groups.div_ceil(2));
+                fetch(self.problem.squares.as_ptr().wrapping_add(next as usize), 1);
+                fetch(self.problem.examples.labels.as_ptr().wrapping_add(next as usize), 1);
             }
             let example = self.order[turn] as usize;
             dual.copy_from_slice(&before[example * groups..][..groups]);
@@ -268,13 +266,7 @@ impl Room {
 /// The greatest score, and the logarithm of the sum of the exponentials of all scores less it.
 #[inline(always)]
 fn log_sum(scored: &[Group]) -> (f32, f64) {
-    let mut greatest = [f32::MIN; LANES];
-    for group in scored {
-        for lane in 0..LANES {
-            greatest[lane] = if group[lane] > greatest[lane] { group[lane] } else { greatest[lane] };
-        }
-    }
-    let greatest = greatest.iter().fold(f32::MIN, |most, &score| if score > most { score } else { most });
+    let greatest = greatest(scored);
     let mut sums = [0.0f32; LANES];
     for group in scored {
         for lane in 0..LANES {

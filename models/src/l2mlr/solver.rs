@@ -185,7 +185,8 @@ const ROUNDS: Range<usize> = 8..64;
 /// round, so that two took 1.1 to 1.3 times as long as one on MNIST.
 const WORKERS_MIN: usize = 3;
 
-/// Fits weights to examples by so many threads, and shows `observe` how far it is after every epoch.
+/// Fits weights to examples by so many threads, or by one where more would be no sooner, and shows `observe` how far it is
+/// after every epoch.
 ///
 /// # Panics
 /// If there are no examples.

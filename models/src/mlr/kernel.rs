@@ -353,13 +353,7 @@ pub(super) fn softmax(scores: &mut [Group], classes: usize, label: u32) -> (f64,
     // A class that is not there gets a score that no other is below, and no probability.
     scores.as_flattened_mut()[classes..].fill(f32::MIN);
     let label_score = scores.as_flattened()[label as usize];
-    let mut greatest = [f32::MIN; LANES];
-    for group in scores.iter() {
-        for lane in 0..LANES {
-            greatest[lane] = if group[lane] > greatest[lane] { group[lane] } else { greatest[lane] };
-        }
-    }
-    let greatest = greatest.iter().fold(f32::MIN, |most, &score| if score > most { score } else { most });
+    let greatest = greatest(scores);
     let mut sums = [0.0f32; LANES];
     for group in scores.iter_mut() {
         *group = exponentials(from_fn(|lane| group[lane] - greatest));
@@ -369,6 +363,22 @@ pub(super) fn softmax(scores: &mut [Group], classes: usize, label: u32) -> (f64,
     let share = 1.0 / sum;
     scores.as_flattened_mut().iter_mut().for_each(|probability| *probability *= share);
     (f64::from(greatest - label_score) + f64::from(sum).ln(), label_score == greatest)
+}
+
+/// The greatest of some scores.
+#[inline(always)]
+pub(crate) fn greatest(scores: &[Group]) -> f32 {
+    let mut most = [f32::MIN; LANES];
+    for group in scores {
+        most = from_fn(|lane| greater(group[lane], most[lane]));
+    }
+    most.into_iter().fold(f32::MIN, greater)
+}
+
+/// The greater of two numbers; one instruction, where `max` also has to say what it makes of no number.
+#[inline(always)]
+pub(super) fn greater(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
 }
 
 /// `e^x` for `x ≤ 0`, within 2 units in the last place; zero below -87. It is here because the system's is a call for

@@ -9,7 +9,7 @@
 //! by Bogacki and Shampine's method of third order, whose steps adapt to an error of [`TOLERANCE`] in a score. A step that
 //! moves no score by more than [`SMALL`] is taken at once.
 
-use super::super::kernel::{Group, LANES, softmax};
+use super::super::kernel::{Group, LANES, greater, softmax};
 use std::array::from_fn;
 
 /// How much a score may be off after a step of the method.
@@ -134,12 +134,6 @@ fn largest(errors: &[Group], pulls: &[Group]) -> f32 {
         most = from_fn(|lane| greater((errors[lane] * pulls[lane]).abs(), most[lane]));
     }
     most.into_iter().fold(0.0, greater)
-}
-
-/// The greater of two numbers; one instruction, where `max` also has to say what it makes of no number.
-#[inline(always)]
-fn greater(a: f32, b: f32) -> f32 {
-    if a > b { a } else { b }
 }
 
 #[cfg(test)]
