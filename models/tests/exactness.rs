@@ -4,7 +4,7 @@ use hemiola::{Consistency, Deployment, sim};
 use hemiola_models::Rating;
 use hemiola_models::generate::{Synthetic, generate};
 use hemiola_models::mf::kernel::{self, Step};
-use hemiola_models::mf::train::{Arranged, Config, Trained, train};
+use hemiola_models::mf::train::{Arranged, Config, Cut, Trained, train};
 use hemiola_models::mf::{Biases, Model, blocks, factor_columns, initial, row_width};
 use hemiola_models::ratings::Ratings;
 
@@ -43,7 +43,10 @@ fn sequential(config: &Config) -> (Vec<f32>, Vec<f32>) {
         rating.item = item_labels[rating.item as usize];
     }
     let per_worker = (0..workers).map(|w| starts[w + 1] - starts[w]).max().expect("workers");
-    let chunk_rows = items.div_ceil(config.chunks);
+    let chunk_rows = match config.cut {
+        Cut::Items => items.div_ceil(config.chunks.next_multiple_of(config.clocks_per_epoch)),
+        Cut::Ratings => items.div_ceil(config.chunks),
+    };
     let chunks = items.div_ceil(chunk_rows) as usize;
     let cut = blocks::arrange(ratings, &starts, items, chunk_rows, config.seed);
 
@@ -67,10 +70,17 @@ fn sequential(config: &Config) -> (Vec<f32>, Vec<f32>) {
         for clock in 0..clocks {
             let mut changes = vec![vec![0.0f32; item_rows.len()]; workers];
             for worker in 0..workers {
-                for turn in 0..chunks {
+                let turns = match config.cut {
+                    Cut::Items => chunks * clock / clocks..chunks * (clock + 1) / clocks,
+                    Cut::Ratings => 0..chunks,
+                };
+                for turn in turns {
                     let chunk = (worker * chunks / workers + turn) % chunks;
                     let block = &ratings[cut.range(worker, chunk)];
-                    let part = &block[block.len() * clock / clocks..block.len() * (clock + 1) / clocks];
+                    let part = match config.cut {
+                        Cut::Items => block,
+                        Cut::Ratings => &block[block.len() * clock / clocks..block.len() * (clock + 1) / clocks],
+                    };
                     let rows = chunk * chunk_rows as usize * width
                         ..((chunk + 1) * chunk_rows as usize * width).min(item_rows.len());
                     let change = &mut changes[worker][rows.clone()];
@@ -106,13 +116,15 @@ fn parts(rows: &[f32], config: &Config) -> (Vec<f32>, Vec<f32>) {
 
 #[test]
 fn bsp_on_threads_gives_the_bits_of_the_sequential_program() {
-    let config = config();
-    assert_eq!(config.biases, Biases::With);
-    let (users, items) = sequential(&config);
-    let trained = train_with(&config, &Deployment::threads(WORKERS));
-    assert!(trained.user_factors.iter().any(|x| x.abs() > 0.05), "something was learnt");
-    assert_eq!((trained.user_factors, trained.user_bias.expect("biases")), parts(&users, &config));
-    assert_eq!((trained.item_factors, trained.item_bias.expect("biases")), parts(&items, &config));
+    for cut in [Cut::Items, Cut::Ratings] {
+        let config = Config { cut, ..config() };
+        assert_eq!(config.biases, Biases::With);
+        let (users, items) = sequential(&config);
+        let trained = train_with(&config, &Deployment::threads(WORKERS));
+        assert!(trained.user_factors.iter().any(|x| x.abs() > 0.05), "something was learnt");
+        assert_eq!((trained.user_factors, trained.user_bias.expect("biases")), parts(&users, &config));
+        assert_eq!((trained.item_factors, trained.item_bias.expect("biases")), parts(&items, &config));
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use hemiola::checkpoint::Checkpoints;
 use hemiola::{Consistency, Deployment, Outcome};
 use hemiola_models::mf::model::MfModel;
 use hemiola_models::mf::splash;
-use hemiola_models::mf::train::{Arranged, Config, Epoch, Quality, Trained, train_saved};
+use hemiola_models::mf::train::{Arranged, Config, Cut, Epoch, Quality, Trained, train_saved};
 use hemiola_models::mf::{Biases, Rating, StepSize, Training};
 use hemiola_models::ratings::{Ratings, Split, SplitError};
 use hemiola_models::resume::CLOCKS_PER_EPOCH;
@@ -65,8 +65,9 @@ pub(crate) struct Problem {
     engine: engine::Options,
     #[command(flatten)]
     consistency: consistency::Options,
-    /// Into how many clocks an epoch is cut [default: 1; 32 with adarevision and adagrad; under bsp and between
-    /// processes or nodes more, by the workers]
+    /// Into how many clocks an epoch is cut, by items: a worker trains on some in a clock, and others on others; with
+    /// adarevision and adagrad by ratings [default: 1; 32 with adarevision and adagrad; under bsp and between processes
+    /// or nodes more, by the workers]
     #[arg(long, value_name = "N", value_parser = numbers::count, help_heading = "Consistency",
         allow_negative_numbers = true)]
     clocks_per_epoch: Option<u32>,
@@ -170,7 +171,7 @@ fn usual_clocks(consistency: Consistency, deployment: &Deployment, workers: u32,
     match (consistency, deployment) {
         // A gradient is summed over a clock before a step is made of it.
         _ if schedule.sends_gradients() => 32,
-        (Consistency::Bsp, _) | (_, Deployment::Tcp(_) | Deployment::Sim(_)) if workers > 1 => (2 * workers).min(32),
+        (Consistency::Bsp, _) | (_, Deployment::Tcp(_) | Deployment::Sim(_)) if workers > 1 => (2 * workers).min(64),
         _ => 1,
     }
 }
@@ -292,6 +293,7 @@ impl Problem {
             consistency,
             precision: self.consistency.precision(deployment)?,
             clocks_per_epoch,
+            cut: if training.schedule().sends_gradients() { Cut::Ratings } else { Cut::Items },
             rounds_per_clock: defaults.rounds_per_clock,
             chunks: defaults.chunks.max(2 * threads),
             patience,

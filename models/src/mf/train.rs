@@ -1,9 +1,9 @@
 //! Trains a factorisation on tables: the same program on threads, over tcp and in the simulator.
 //!
 //! Two tables hold the rows of [`super`]. A worker owns the users whose ratings it has, and borrows their rows for the
-//! whole run; item rows are shared. A clock is a part of an epoch: the worker goes through the chunks of items, each
-//! time borrowing one, and takes its steps for that part of its ratings there. Workers begin at different chunks, so
-//! that on one machine they rarely want the same one.
+//! whole run; item rows are shared. A clock is a part of an epoch, as [`Cut`] says: the worker goes through chunks of
+//! items, each time borrowing one, and takes its steps for ratings there. Workers begin at different chunks, so that
+//! they rarely want the same one.
 
 mod gradient;
 
@@ -41,11 +41,13 @@ pub struct Config {
     pub precision: Precision,
     /// Into how many clocks an epoch is cut.
     pub clocks_per_epoch: u32,
+    /// What it is cut by.
+    pub cut: Cut,
     /// How often a worker goes through the chunks of items in a clock. Where rows are sent before a clock ends, it meets
     /// new ones each time; otherwise once is as good and faster.
     pub rounds_per_clock: u32,
-    /// Into how many chunks the items are cut. With fewer than twice the threads of a process, those wait for one
-    /// another.
+    /// Into how many chunks the items are cut, at least. With fewer than twice the threads of a process, those wait for
+    /// one another.
     pub chunks: u32,
     /// Ends the training when the held-out error has not fallen for so many epochs.
     pub patience: Option<u32>,
@@ -62,12 +64,24 @@ impl Default for Config {
             consistency: Consistency::Essp { staleness: 2 },
             precision: Precision::F32,
             clocks_per_epoch: 1,
+            cut: Cut::Items,
             rounds_per_clock: 1,
             chunks: 16,
             patience: None,
             seed: 1,
         }
     }
+}
+
+/// What an epoch of several clocks is cut by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cut {
+    /// By items: a worker trains on all its ratings of some chunks in a clock, and others are at other chunks. A row
+    /// travels but once in an epoch from each worker, and few change it at a time.
+    Items,
+    /// By ratings: a clock has a part of the ratings of every item, as the papers' clocks have. A stored procedure needs
+    /// this, because it makes one step of all that a clock brings for a row.
+    Ratings,
 }
 
 /// Ratings, relabelled and cut into blocks for a number of workers.
@@ -176,9 +190,17 @@ impl Config {
         Ok(())
     }
 
-    /// How often a worker goes through the chunks of items in an epoch.
-    fn rounds(&self) -> usize {
-        self.clocks_per_epoch as usize * self.rounds_per_clock as usize
+    /// Into how many parts the ratings of a chunk are cut, of which a worker trains on one at a time.
+    fn parts(&self) -> usize {
+        let clocks = if self.cut == Cut::Ratings { self.clocks_per_epoch } else { 1 };
+        clocks as usize * self.rounds_per_clock as usize
+    }
+
+    /// How many of `items` a chunk has: with [`Cut::Items`] as many chunks are for every clock.
+    fn chunk_rows(&self, items: u32) -> u32 {
+        let unit = if self.cut == Cut::Items { self.clocks_per_epoch } else { 1 };
+        let chunks = self.chunks.checked_next_multiple_of(unit).unwrap_or(u32::MAX);
+        items.div_ceil(chunks.min(items))
     }
 
     fn table(&self, name: &str, rows: u64, chunk_rows: u64, seed: u64) -> TableSchema {
@@ -247,7 +269,7 @@ impl Arranged {
             rating.item = item_labels[rating.item as usize];
         }
         let (to_train, to_test) = ratings.split_at_mut(train);
-        let chunk_rows = items.div_ceil(config.chunks.min(items));
+        let chunk_rows = config.chunk_rows(items);
         let arrange = |ratings: &mut [Rating]| blocks::arrange(ratings, &user_starts, items, chunk_rows, config.seed);
         let (train_blocks, test_blocks) = (arrange(to_train), arrange(to_test));
         Ok(Self {
@@ -356,7 +378,7 @@ struct WorkerProgram<'a> {
     worker: usize,
     /// Where a stored procedure takes the items' steps.
     gradients: Option<Gradients>,
-    /// Per round of an epoch and chunk, the items that this worker's ratings name.
+    /// Per part of the ratings and chunk, the items that this worker's ratings name.
     wanted: Vec<Vec<u64>>,
     course: Course,
 }
@@ -377,16 +399,28 @@ impl<'a> WorkerProgram<'a> {
             wanted: Vec::new(),
             course: Course::default(),
         };
-        let parts = (0..config.rounds()).flat_map(|round| (0..data.chunks()).map(move |chunk| (round, chunk)));
-        program.wanted = parts.map(|(round, chunk)| data.items_of(chunk, program.part(round, chunk))).collect();
+        let parts = (0..config.parts()).flat_map(|part| (0..data.chunks()).map(move |chunk| (part, chunk)));
+        program.wanted = parts.map(|(part, chunk)| data.items_of(chunk, program.part(part, chunk))).collect();
         program
     }
 
-    /// The worker's ratings of a chunk that belong to a round of every epoch.
-    fn part(&self, round: usize, chunk: usize) -> &[Rating] {
+    /// A part of the worker's ratings of a chunk.
+    fn part(&self, part: usize, chunk: usize) -> &[Rating] {
         let block = &self.ratings().0[self.data.train_blocks.range(self.worker, chunk)];
-        let rounds = self.config.rounds();
-        &block[block.len() * round / rounds..block.len() * (round + 1) / rounds]
+        let parts = self.config.parts();
+        &block[block.len() * part / parts..block.len() * (part + 1) / parts]
+    }
+
+    /// The parts of chunks that a clock of every epoch has, in order: which part, and of which chunk.
+    fn parts_of(&self, clock: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (chunks, rounds) = (self.data.chunks(), self.config.rounds_per_clock as usize);
+        let clocks = self.config.clocks_per_epoch as usize;
+        let first = self.worker * chunks / self.data.workers();
+        let (turns, parts) = match self.config.cut {
+            Cut::Items => (chunks * clock / clocks..chunks * (clock + 1) / clocks, 0..rounds),
+            Cut::Ratings => (0..chunks, clock * rounds..(clock + 1) * rounds),
+        };
+        parts.flat_map(move |part| turns.clone().map(move |turn| (part, (first + turn) % chunks)))
     }
 
     fn run(mut self, worker: &mut Worker) -> Result<Vec<u8>, Error> {
@@ -458,16 +492,14 @@ impl<'a> WorkerProgram<'a> {
         let mut gradients = self.gradients.take();
         let Training { l2, step, .. } = self.config.training;
         let step = Step { rate: step.at_epoch(epoch), damping: step.damping(), l2 };
-        let (chunks, rounds_per_clock) = (self.data.chunks(), self.config.rounds_per_clock as usize);
-        let first = self.worker * chunks / self.data.workers();
         let mut error = 0.0;
-        for round in 0..self.config.rounds() {
-            for chunk in (0..chunks).map(|turn| (first + turn) % chunks) {
-                let part = self.part(round, chunk);
+        for clock in 0..self.config.clocks_per_epoch as usize {
+            for (part, chunk) in self.parts_of(clock) {
+                let wanted = &self.wanted[part * self.data.chunks() + chunk];
+                let part = self.part(part, chunk);
                 if part.is_empty() {
                     continue;
                 }
-                let wanted = &self.wanted[round * chunks + chunk];
                 error += match &mut gradients {
                     Some(gradients) => gradients.train(worker, (self.data.first_row(chunk), wanted), part, users)?,
                     None => worker.edit(ITEMS, &Rows::List(wanted), |items| {
@@ -476,9 +508,7 @@ impl<'a> WorkerProgram<'a> {
                 };
                 worker.work(part.len() as u64)?;
             }
-            if (round + 1) % rounds_per_clock == 0 {
-                worker.clock()?;
-            }
+            worker.clock()?;
         }
         self.gradients = gradients;
         if !error.is_finite() {

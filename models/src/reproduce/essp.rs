@@ -3,7 +3,7 @@
 use super::{Findings, Panel, ReproduceError, Scale, Series};
 use crate::generate::{Synthetic, generate};
 use crate::mf::StepSize;
-use crate::mf::train::{Arranged, Config, Trained, train};
+use crate::mf::train::{Arranged, Config, Cut, Trained, train};
 use hemiola::sim;
 use hemiola::{Consistency, Deployment};
 
@@ -65,6 +65,7 @@ pub(super) fn config(scale: &Scale, consistency: Consistency, epochs: u32) -> Co
         rank: scale.rank,
         consistency,
         clocks_per_epoch: CLOCKS_PER_EPOCH,
+        cut: Cut::Ratings,
         chunks: 8,
         seed: scale.seed,
         ..Config::default()

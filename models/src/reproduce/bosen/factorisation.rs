@@ -5,7 +5,7 @@ use super::{Course, Point, Problem, bytes_per_pass};
 use crate::Rating;
 use crate::generate::{Synthetic, generate};
 use crate::mf::StepSize;
-use crate::mf::train::{Arranged, Config, Epoch, train};
+use crate::mf::train::{Arranged, Config, Cut, Epoch, train};
 use hemiola::{Consistency, Deployment, sim};
 
 /// The nodes of the paper.
@@ -82,6 +82,7 @@ impl Problem for Factorisation {
             rank: self.rank,
             consistency,
             clocks_per_epoch: clocks,
+            cut: Cut::Ratings,
             rounds_per_clock: self.rounds.div_ceil(clocks),
             seed: self.seed,
             ..Config::default()
