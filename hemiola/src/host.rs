@@ -264,7 +264,11 @@ impl Host {
         let mut state = self.state.lock();
         let state_mut = &mut *state;
         match (&self.carrier, &mut state_mut.coordinator) {
-            (Carrier::Tcp(port), _) => port.tell_coordinator(message),
+            (Carrier::Tcp(port), _) => match message {
+                // Whoever plans checkpoints must hear of every clock, and workers wait for what is decided.
+                ToCoordinator::Clock { worker, clock } if self.vault.is_none() => port.tell_clock(worker, clock),
+                message => port.tell_coordinator(message),
+            },
             (Carrier::Sim(port), _) => port.tell_coordinator(message),
             (Carrier::Threads, Some(coordinator)) => {
                 let seconds = self.seconds();

@@ -12,6 +12,7 @@
 mod child;
 mod config;
 mod connection;
+mod control;
 mod error;
 mod handshake;
 mod lane;

@@ -1,14 +1,14 @@
 //! A process that a launcher started: its role, from the environment, and its connection to the launcher.
 
 use crate::checkpoint::{Checkpoint, CheckpointError};
+use crate::tcp::control::ControlSender;
 use crate::tcp::handshake::{Hello, Reader, Secret, introduce, receive_control, send_control};
 use crate::tcp::{Config, TcpError, say, spawn};
-use hemiola_core::coordinator::{FromCoordinator, Process, ToCoordinator};
+use hemiola_core::coordinator::{FromCoordinator, Process};
 use hemiola_core::{ClientId, ShardId};
 use std::ffi::OsString;
 use std::net::TcpStream;
 use std::path::Path;
-use std::sync::mpsc;
 
 const ROLE: &str = "HEMIOLA_ROLE";
 const COORDINATOR: &str = "HEMIOLA_COORDINATOR";
@@ -22,11 +22,7 @@ pub(crate) struct Child {
     pub(crate) secret: Secret,
 }
 
-/// The way to the launcher.
-#[derive(Clone)]
-pub(crate) struct ControlSender(mpsc::Sender<ToCoordinator>);
-
-/// The way back.
+/// The way back from the launcher.
 pub(crate) struct ControlReceiver {
     process: Process,
     reader: Reader,
@@ -96,25 +92,11 @@ impl Child {
     ) -> Result<(ControlSender, ControlReceiver), TcpError> {
         let stream = TcpStream::connect(&self.coordinator)?;
         let (_, reader) = introduce(&stream, &self.hello(job, address, 0), config.message_bytes_max)?;
-        let (sender, receiver) = mpsc::channel::<ToCoordinator>();
-        let write = move || {
-            for message in receiver {
-                if send_control(&mut &stream, &message).is_err() {
-                    return;
-                }
-            }
-        };
+        let sender = ControlSender::default();
+        let writer = sender.clone();
+        let write = move || writer.write_forever(|message| send_control(&mut &stream, message).is_ok());
         spawn("the connection to the launcher", write)?;
-        Ok((ControlSender(sender), ControlReceiver { process: self.process, reader }))
-    }
-}
-
-impl ControlSender {
-    /// Sends a message, unless the connection is gone: then the process is about to end.
-    pub(crate) fn tell(&self, message: ToCoordinator) {
-        if self.0.send(message).is_err() {
-            say("the launcher can no longer be told anything");
-        }
+        Ok((sender, ControlReceiver { process: self.process, reader }))
     }
 }
 

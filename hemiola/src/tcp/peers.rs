@@ -4,8 +4,9 @@
 
 use crate::deployment::Program;
 use crate::host::{Carrier, Core, Host};
-use crate::tcp::child::{Child, ControlSender};
+use crate::tcp::child::Child;
 use crate::tcp::connection::WireError;
+use crate::tcp::control::ControlSender;
 use crate::tcp::handshake::{Reader, UNINTRODUCED_MAX, hear, refuse, welcome};
 use crate::tcp::lane::Lane;
 use crate::tcp::process::{Port, call, fail, finish};

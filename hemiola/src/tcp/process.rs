@@ -4,8 +4,9 @@ use crate::checkpoint::{Checkpoints, Keeper, Saver, Vault};
 use crate::deployment::{Program, WorkerSplit};
 use crate::error::Error;
 use crate::host::{Carrier, Core, Host};
-use crate::tcp::child::{Child, ControlSender, resumed};
+use crate::tcp::child::{Child, resumed};
 use crate::tcp::connection::WireError;
+use crate::tcp::control::ControlSender;
 use crate::tcp::handshake::{HANDSHAKE_TIMEOUT, Hello, Reader, fingerprint, introduce};
 use crate::tcp::lane::Lane;
 use crate::tcp::pacing::Pacing;
@@ -21,7 +22,7 @@ use hemiola_core::link::Arrival;
 use hemiola_core::message::{ToPeer, ToShard};
 use hemiola_core::sabotage::Sabotage;
 use hemiola_core::task::service::Service;
-use hemiola_core::{Client, ClientId, Job, ShardId, StalenessHistogram, WorkerId};
+use hemiola_core::{Client, ClientId, Clock, Job, ShardId, StalenessHistogram, WorkerId};
 use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -84,6 +85,10 @@ impl Port {
 
     pub(crate) fn tell_coordinator(&self, message: ToCoordinator) {
         self.control.tell(message);
+    }
+
+    pub(crate) fn tell_clock(&self, worker: WorkerId, clock: Clock) {
+        self.control.tell_clock(worker, clock);
     }
 }
 

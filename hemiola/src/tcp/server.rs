@@ -1,8 +1,9 @@
 //! A server: a process with one shard, to which every client has a connection.
 
 use crate::checkpoint::{Checkpoints, Directory, PART_BYTES, save_tables};
-use crate::tcp::child::{Child, ControlSender, resumed};
+use crate::tcp::child::{Child, resumed};
 use crate::tcp::connection::WireError;
+use crate::tcp::control::ControlSender;
 use crate::tcp::handshake::{Reader, Secret, UNINTRODUCED_MAX, fingerprint, hear, refuse, welcome};
 use crate::tcp::lane::{Lane, Written};
 use crate::tcp::pacing::Pacing;
