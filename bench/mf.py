@@ -6,8 +6,11 @@ run with eleven is longer than one with one, and the seconds are the fewest pass
 LIBMF's at the better of two step sizes. On a busy machine compare processor time: LIBMF, which sleeps and wakes some
 hundred times a pass, was seen to get more than its share there. Last comes what a rating costs: the floating-point
 operations of its step, its bytes from memory with the part of the memory's bandwidth that they take, and its bytes from
-caches. Rows are taken to stay in caches if all of them fit into the largest; the rating itself, 12 bytes, comes from memory.
-Arguments behind the programs are ranks (32 and 100). MovieLens 1M and the generator of the other set are used where they lie beside the project, in ../shared.
+caches. Rows are taken to stay in caches if all of them fit into the largest; the rating itself comes from memory, in 5
+bytes where a worker has at most 65,536 users and there are at most 256 different values, otherwise in 12. At the end
+stands the peak of the resident memory of a training, its program included, as a multiple of 12 bytes a rating and the model.
+Arguments behind the programs are ranks (32 and 100). MovieLens 1M and the generator of the other set are used where
+they lie beside the project, in ../shared.
 """
 import ctypes, glob, gzip, json, os, resource, subprocess, sys, tempfile, threading, time
 import numpy as np
@@ -104,6 +107,19 @@ def hemiola(data, rank, passes, held_out=("--no-holdout",)):
         return [line for line in map(json.loads, open(report)) if line["event"] == "evaluation"]
 
 
+MEASURED = """import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"""
+
+
+def peak_bytes(data, rank):
+    """The most memory that a training had; started by a small process, because who starts one is counted as well."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [HEMIOLA, "train", "mf", data.path, "--workers", str(THREADS), "--rank", str(rank), "--epochs", "4",
+                   "--quiet", "--out", os.path.join(folder, "m.model")]
+        return 1024 * int(subprocess.run([sys.executable, "-c", MEASURED, *command], check=True, stdout=subprocess.PIPE).stdout)
+
+
 def copied_bytes_per_second():
     """What all threads together read and write when they copy what no cache holds."""
     blocks = [(np.zeros(1 << 27, np.uint8), np.ones(1 << 27, np.uint8)) for _ in range(THREADS)]
@@ -139,9 +155,11 @@ def compare(data, rank, bandwidth):
             line += f"   {passes:3.0f} {passes * seconds[0]:5.2f} {passes * seconds[1]:5.2f}"
     width = -(-rank // 8) * 8 + 8
     rows, near = 2 * 2 * 4 * width, 4 * width * sum(data.shape) <= largest_cache()
-    moved = 12 if near else 12 + rows
+    few = data.shape[0] / THREADS <= 1 << 16 and len(np.unique(data.train["value"])) <= 256
+    moved = (5 if few else 12) + (0 if near else rows)
     share = len(data.train) / ours[0] * moved / bandwidth
-    print(f"{line}   {8 * rank} flops, {moved} bytes ({share:.0%}), {rows if near else 0}", flush=True)
+    memory = peak_bytes(data, rank) / (12 * (len(data.train) + len(data.test)) + 4 * (rank + 1) * sum(data.shape))
+    print(f"{line}   {8 * rank} flops, {moved} bytes ({share:.0%}), {rows if near else 0}   {memory:.2f}", flush=True)
 
 
 def main():
@@ -165,7 +183,7 @@ def main():
         bandwidth = copied_bytes_per_second()
         print(f"{THREADS} threads; copying in memory reads and writes {bandwidth / 1e9:.1f} GB/s")
         print("                   passes in a second of wall clock and of     to the RMSE: passes, seconds, cpu seconds")
-        print("set          rank         LIBMF         hemiola        ratio              LIBMF           hemiola   a rating: flops, bytes from memory and caches")
+        print("set          rank         LIBMF         hemiola        ratio              LIBMF           hemiola   a rating: flops, bytes from memory and caches; memory")
         for one in sets:
             data = Set(*one)
             for rank in RANKS:

@@ -15,6 +15,7 @@ use hemiola_models::l1lr::share::Share;
 use hemiola_models::mf;
 use hemiola_models::mf::blocks::arrange;
 use hemiola_models::mf::kernel::{Step, sgd_block};
+use hemiola_models::mf::near::Stored;
 use hemiola_models::mf::{Biases, Model, Rating, initial, row_width};
 use serde_json::json;
 use std::io::{Write, stdout};
@@ -47,7 +48,8 @@ pub(crate) fn seconds_per_rating(rank: usize) -> Result<f64> {
     let shape = Synthetic { users: 4_000, items: 2_000, count: 400_000, rank: 4, ..Synthetic::default() };
     let mut ratings = generate(&shape)?.ratings.ratings;
     let chunk_rows = shape.items / 16;
-    let blocks = arrange(&mut ratings, &[0, shape.users], shape.items, chunk_rows, shape.seed);
+    let blocks = arrange(&mut ratings, 0..shape.count, &[0, shape.users], (shape.items, chunk_rows), shape.seed);
+    let ratings = Stored::new(ratings);
     let width = row_width(rank);
     let rows = |count: u32, seed| {
         let mut rows = vec![0.0; count as usize * width];
@@ -62,7 +64,7 @@ pub(crate) fn seconds_per_rating(rank: usize) -> Result<f64> {
     for _ in 0..ROUNDS {
         let began = Instant::now();
         for (chunk, rows) in items.chunks_mut(chunk_floats).enumerate() {
-            sgd_block(&mut users, rows, &ratings[blocks.range(0, chunk)], &model, &step);
+            sgd_block(&mut users, rows, ratings.block(blocks.range(0, chunk)), &model, &step);
         }
         best = best.min(began.elapsed().as_secs_f64());
     }
@@ -97,12 +99,12 @@ const RATINGS: usize = 100_000;
 /// If they cannot be trained on.
 pub(crate) fn seconds_per_rating_of_user(
     config: &mf::splash::Config,
-    ratings: &[Rating],
+    ratings: impl ExactSizeIterator<Item = Rating> + Clone,
     shape: (u32, u32),
 ) -> Result<f64> {
     let every = (ratings.len() / RATINGS).max(1) as u32;
-    let some: Vec<Rating> = ratings.iter().filter(|rating| rating.user % every == 0).copied().collect();
-    let some = if some.is_empty() { ratings.to_vec() } else { some };
+    let some: Vec<Rating> = ratings.clone().filter(|rating| rating.user % every == 0).collect();
+    let some = if some.is_empty() { ratings.collect() } else { some };
     let count = some.len();
     let passes = splash::Options { degree: splash::Degree::Largest, ..config.passes };
     let config = mf::splash::Config { epochs: PASSES, patience: None, passes, ..*config };

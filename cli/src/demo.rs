@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     writeln!(out, "done\n  training  on {} workers; a tenth of the ratings is held out", place.workers)?;
     let split = Split::new(made.ratings, HoldOut::Random { fraction: 0.1, seed: arguments.seed })?;
     let mut seen: Vec<HashSet<u32>> = vec![HashSet::new(); SHOWN_USERS];
-    for rating in &split.ratings().ratings {
+    for rating in split.ratings().ratings.iter() {
         if let Some(seen) = seen.get_mut(rating.user as usize) {
             seen.insert(rating.item);
         }

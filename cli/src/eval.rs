@@ -129,7 +129,8 @@ fn judge_dictionary(arguments: &Arguments) -> Result<()> {
 fn judge_factors(arguments: &Arguments) -> Result<()> {
     arguments.reading.check_absent()?;
     let model = MfModel::load(&arguments.model)?;
-    let Ratings { mut ratings, users, items } = Ratings::read(&arguments.data)?;
+    let Ratings { ratings, users, items } = Ratings::read(&arguments.data)?;
+    let mut ratings = ratings.into_vec();
     let (users, unknown_users) = numbers_in(&model.users, &users);
     let (items, unknown_items) = numbers_in(&model.items, &items);
     let mut unknown_ratings = 0;

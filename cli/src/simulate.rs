@@ -253,7 +253,7 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
     let (ratings, train, shape) = problem.read()?.into_ratings();
     let measure = || match &way {
         mf::Way::Tables(config) => calibrate::seconds_per_rating(config.rank),
-        mf::Way::Splash(config) => calibrate::seconds_per_rating_of_user(config, &ratings[..train], shape),
+        mf::Way::Splash(config) => calibrate::seconds_per_rating_of_user(config, ratings.iter().take(train), shape),
     };
     let simulated = cluster.config(cluster.workers(), way.seed(), measure)?;
     let (work, description) = (way.work(train), problem.description(&way));

@@ -20,9 +20,11 @@ use hemiola_models::mf::{
     blocks::Blocks,
     initial,
     kernel::{self, Step},
+    near::{Block, Stored},
     row_width,
     train::{Arranged, Config, train as train_tables},
 };
+use hemiola_models::ratings::RatingList;
 
 /// Rows are allocated by cache lines, because a group of floats that crosses two lines is loaded at half the speed.
 #[repr(C, align(64))]
@@ -50,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         train.append(&mut test);
         return run_tables(&options, train, count);
     }
-    run(&options, &mut train, &mut test);
+    run(&options, train, test);
     Ok(())
 }
 
@@ -65,25 +67,28 @@ fn read(path: &str) -> Result<Vec<Rating>, Box<dyn Error>> {
     Ok(ratings)
 }
 
-fn run(options: &Options, train: &mut [Rating], test: &mut [Rating]) {
+fn run(options: &Options, mut train: Vec<Rating>, mut test: Vec<Rating>) {
     let defaults = Training::default();
     let (threads, seed) = (options.get("threads", 2), options.get("seed", 1u64));
-    let everything = || train.iter().chain(&*test);
+    let everything = || train.iter().chain(&test);
     let users = 1 + everything().map(|rating| rating.user).max().unwrap_or(0);
     let items = 1 + everything().map(|rating| rating.item).max().unwrap_or(0);
     let bounds =
         train.iter().fold((f32::MAX, f32::MIN), |(low, high), rating| (low.min(rating.value), high.max(rating.value)));
 
     let began = Instant::now();
-    let (user_labels, starts) = blocks::assign_users(train, users, threads, seed);
+    let (user_labels, starts) = blocks::assign_users(train.iter().copied(), users, threads, seed);
     let item_labels = blocks::shuffled_labels(items, seed + 1);
-    for rating in train.iter_mut().chain(&mut *test) {
+    for rating in train.iter_mut().chain(&mut test) {
         rating.user = user_labels[rating.user as usize];
         rating.item = item_labels[rating.item as usize];
     }
     let mean = train.iter().map(|rating| f64::from(rating.value)).sum::<f64>() / train.len() as f64;
     let chunk_rows = items.div_ceil(options.get("chunks", 16));
-    let blocks = blocks::arrange(train, &starts, items, chunk_rows, seed);
+    let count = train.len();
+    let mut train = RatingList::from(train);
+    let blocks = blocks::arrange(&mut train, 0..count, &starts, (items, chunk_rows), seed);
+    let train = Stored::new(train);
     let biases = if options.get("biases", 1) == 1 { Biases::With } else { Biases::Without };
     let model = Model { rank: options.get("rank", 32), biases, mean: mean as f32 };
     let width = row_width(model.rank);
@@ -106,14 +111,19 @@ fn run(options: &Options, train: &mut [Rating], test: &mut [Rating]) {
         let step =
             Step { rate: schedule.at_epoch(epoch), damping: schedule.damping(), l2: options.get("l2", defaults.l2) };
         let (began, cpu_before) = (Instant::now(), process_cpu_seconds());
-        let error =
-            train_epoch(user_rows, item_rows, train, &blocks, &starts, chunk_rows as usize, |users, items, ratings| {
-                kernel::sgd_block(users, items, ratings, &model, &step)
-            });
+        let error = train_epoch(
+            user_rows,
+            item_rows,
+            &train,
+            &blocks,
+            &starts,
+            chunk_rows as usize,
+            |users, items, ratings| kernel::sgd_block(users, items, ratings, &model, &step),
+        );
         let seconds = began.elapsed().as_secs_f64();
         wall += seconds;
         cpu += process_cpu_seconds() - cpu_before;
-        let rmse = (kernel::squared_error(user_rows, item_rows, test, &model, bounds) / test.len() as f64).sqrt();
+        let rmse = (kernel::squared_error(user_rows, item_rows, &test[..], &model, bounds) / test.len() as f64).sqrt();
         println!(
             "epoch {:2}  train {:.4}  test {rmse:.4}  {:.1} M ratings/s  {seconds:.4} s  total {wall:.3} s, processor {cpu:.2}",
             epoch + 1,
@@ -186,11 +196,11 @@ fn process_cpu_seconds() -> f64 {
 fn train_epoch(
     users: &mut [f32],
     items: &mut [f32],
-    train: &[Rating],
+    train: &Stored,
     blocks: &Blocks,
     user_starts: &[u32],
     chunk_rows: usize,
-    step: impl Fn(&mut [f32], &mut [f32], &[Rating]) -> f64 + Sync,
+    step: impl Fn(&mut [f32], &mut [f32], Block<'_>) -> f64 + Sync,
 ) -> f64 {
     let (workers, total_users) = (user_starts.len() - 1, user_starts[user_starts.len() - 1] as usize);
     let width = users.len() / total_users;
@@ -208,7 +218,7 @@ fn train_epoch(
                 for turn in 0..chunks.len() {
                     let chunk = (worker * chunks.len() / workers + turn) % chunks.len();
                     let mut items = chunks[chunk].lock().expect("no worker panics");
-                    error += step(mine, &mut items, &train[blocks.range(worker, chunk)]);
+                    error += step(mine, &mut items, train.block(blocks.range(worker, chunk)));
                 }
                 error
             }));

@@ -114,7 +114,7 @@ pub fn generate(what: &Synthetic) -> Result<Generated, GenerateError> {
         rating.value = ((value * 2.0).round() / 2.0).clamp(LOWEST, HIGHEST);
         squares += f64::from(rating.value - expected.clamp(LOWEST, HIGHEST)).powi(2);
     }
-    let ratings = Ratings { ratings, users: numbered(users), items: numbered(items) };
+    let ratings = Ratings { ratings: ratings.into(), users: numbered(users), items: numbered(items) };
     Ok(Generated { ratings, floor_rmse: (squares / count as f64).sqrt() })
 }
 
@@ -123,7 +123,7 @@ pub fn write_csv(ratings: &Ratings, output: &mut impl Write) -> io::Result<()> {
     let users = csv_fields(&ratings.users)?;
     let items = csv_fields(&ratings.items)?;
     writeln!(output, "user,item,rating")?;
-    for rating in &ratings.ratings {
+    for rating in ratings.ratings.iter() {
         writeln!(output, "{},{},{}", users.name(rating.user), items.name(rating.item), rating.value)?;
     }
     Ok(())
@@ -282,7 +282,7 @@ mod tests {
     fn the_demonstration_leaves_much_to_learn() {
         let made = generate(&Synthetic::default()).unwrap();
         let ratings = &made.ratings.ratings;
-        let (mean, _) = Ratings::mean_and_range(ratings);
+        let (mean, _) = Ratings::mean_and_range(ratings.iter());
         let squares: f64 = ratings.iter().map(|rating| f64::from(rating.value - mean).powi(2)).sum();
         let spread = (squares / ratings.len() as f64).sqrt();
         assert!(made.floor_rmse > 0.45 && made.floor_rmse < 0.55, "{}", made.floor_rmse);
@@ -298,7 +298,7 @@ mod tests {
         write_csv(&made, &mut std::fs::File::create(&path).unwrap()).unwrap();
         let read = Ratings::read(&[path]).unwrap();
         assert_eq!(read.ratings.len(), 200);
-        for (made_one, read_one) in made.ratings.iter().zip(&read.ratings) {
+        for (made_one, read_one) in made.ratings.iter().zip(read.ratings.iter()) {
             assert_eq!(made.users.name(made_one.user), read.users.name(read_one.user));
             assert_eq!(made.items.name(made_one.item), read.items.name(read_one.item));
             assert_eq!(made_one.value, read_one.value);

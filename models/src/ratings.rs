@@ -6,6 +6,7 @@
 
 mod dialect;
 mod error;
+mod list;
 mod pairs;
 mod row;
 mod split;
@@ -14,6 +15,8 @@ use std::path::Path;
 
 use dialect::{Dialect, FirstLine};
 pub use error::{Column, LineProblem, ReadError, Separator};
+pub use list::RatingList;
+pub(crate) use list::{DIFFERENT_MAX, NEAR};
 pub use pairs::{PairsError, read_pairs};
 use row::Row;
 pub use split::Split;
@@ -27,7 +30,7 @@ use crate::{Names, Rating};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ratings {
     /// All ratings, in the order of the files.
-    pub ratings: Vec<Rating>,
+    pub ratings: RatingList,
     /// The ids that [`Rating::user`] numbers.
     pub users: Names,
     /// The ids that [`Rating::item`] numbers.
@@ -57,15 +60,14 @@ impl Ratings {
     }
 
     /// The mean of all values, and the smallest and largest; zeros where there are no ratings.
-    pub fn mean_and_range(ratings: &[Rating]) -> (f32, (f32, f32)) {
-        if ratings.is_empty() {
-            return (0.0, (0.0, 0.0));
+    pub fn mean_and_range(ratings: impl IntoIterator<Item = Rating>) -> (f32, (f32, f32)) {
+        let (mut count, mut sum, mut range) = (0u64, 0.0, (f32::INFINITY, f32::NEG_INFINITY));
+        for Rating { value, .. } in ratings {
+            count += 1;
+            sum += f64::from(value);
+            range = (range.0.min(value), range.1.max(value));
         }
-        let sum: f64 = ratings.iter().map(|rating| f64::from(rating.value)).sum();
-        let range = ratings.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), rating| {
-            (low.min(rating.value), high.max(rating.value))
-        });
-        ((sum / ratings.len() as f64) as f32, range)
+        if count == 0 { (0.0, (0.0, 0.0)) } else { ((sum / count as f64) as f32, range) }
     }
 }
 
@@ -79,7 +81,7 @@ const EXPECTED: &str = "ratings";
 const SHORTEST_LINE: usize = 6;
 
 struct Reader<'r> {
-    ratings: &'r mut Vec<Rating>,
+    ratings: &'r mut RatingList,
     users: Ids<'r>,
     items: Ids<'r>,
     /// The number of the current line.
@@ -98,7 +100,7 @@ impl Reader<'_> {
             let Some(block) = blocks.next(self.line)? else {
                 break;
             };
-            self.reserve(block.len() / SHORTEST_LINE, expected);
+            self.ratings.make_room(block.len() / SHORTEST_LINE, expected);
             if let Err(problem) = self.read_block(block, &mut dialect) {
                 let file = blocks.file;
                 return Err(ReadError::Line { file, line: self.line, problem });
@@ -108,17 +110,6 @@ impl Reader<'_> {
             return Err(ReadError::Empty { file: blocks.file });
         }
         Ok(())
-    }
-
-    /// Makes room for a block, and at once for the rest of the file as far as it can be foreseen:
-    /// room that stays unused costs no memory, while moving the ratings could need twice theirs.
-    fn reserve(&mut self, needed: usize, expected: Option<usize>) {
-        if self.ratings.capacity() - self.ratings.len() < needed {
-            let more = expected.unwrap_or(self.ratings.len() / 4).max(needed);
-            if self.ratings.try_reserve_exact(more).is_err() {
-                self.ratings.reserve_exact(needed);
-            }
-        }
     }
 
     fn read_block(&mut self, block: &[u8], dialect: &mut Option<Dialect>) -> Result<(), LineProblem> {

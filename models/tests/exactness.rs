@@ -6,14 +6,14 @@ use hemiola_models::generate::{Synthetic, generate};
 use hemiola_models::mf::kernel::{self, Step};
 use hemiola_models::mf::train::{Arranged, Config, Cut, Trained, train};
 use hemiola_models::mf::{Biases, Model, blocks, factor_columns, initial, row_width};
-use hemiola_models::ratings::Ratings;
+use hemiola_models::ratings::{RatingList, Ratings};
 
 const WORKERS: u32 = 4;
 
 fn ratings() -> (Vec<Rating>, (u32, u32)) {
     let set = Synthetic { users: 300, items: 120, count: 9_000, ..Synthetic::default() };
     let made = generate(&set).expect("a set that can be").ratings;
-    (made.ratings, (300, 120))
+    (made.ratings.into_vec(), (300, 120))
 }
 
 fn config() -> Config {
@@ -33,10 +33,10 @@ fn train_with(config: &Config, deployment: &Deployment) -> Trained {
 /// change; at the clock's end the changes are added in worker order. Users belong to one worker each.
 fn sequential(config: &Config) -> (Vec<f32>, Vec<f32>) {
     let (mut ratings, (users, items)) = ratings();
-    let ratings = &mut ratings[..8_000];
-    let (mean, _) = Ratings::mean_and_range(ratings);
+    ratings.truncate(8_000);
+    let (mean, _) = Ratings::mean_and_range(ratings.iter().copied());
     let workers = WORKERS as usize;
-    let (user_labels, starts) = blocks::assign_users(ratings, users, workers, config.seed);
+    let (user_labels, starts) = blocks::assign_users(ratings.iter().copied(), users, workers, config.seed);
     let item_labels = blocks::shuffled_labels(items, config.seed + 1);
     for rating in ratings.iter_mut() {
         rating.user = user_labels[rating.user as usize];
@@ -48,7 +48,9 @@ fn sequential(config: &Config) -> (Vec<f32>, Vec<f32>) {
         Cut::Ratings => items.div_ceil(config.chunks),
     };
     let chunks = items.div_ceil(chunk_rows) as usize;
-    let cut = blocks::arrange(ratings, &starts, items, chunk_rows, config.seed);
+    let mut list = RatingList::from(ratings);
+    let cut = blocks::arrange(&mut list, 0..8_000, &starts, (items, chunk_rows), config.seed);
+    let ratings = list.into_vec();
 
     let width = row_width(config.rank);
     let fill = |rows: u32, first: u64, seed: u64| -> Vec<f32> {

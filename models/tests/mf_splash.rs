@@ -14,7 +14,7 @@ const ITEMS: u32 = 60;
 fn ratings() -> (Vec<Rating>, usize) {
     let what = Synthetic { users: USERS, items: ITEMS, count: 3000, rank: 2, noise: 0.3, seed: 3 };
     let ratings = generate(&what).expect("ratings").ratings.ratings;
-    let (test, train): (Vec<_>, Vec<_>) = ratings.into_iter().enumerate().partition(|(number, _)| number % 10 == 0);
+    let (test, train): (Vec<_>, Vec<_>) = ratings.iter().enumerate().partition(|(number, _)| number % 10 == 0);
     let count = train.len();
     (train.into_iter().chain(test).map(|(_, rating)| rating).collect(), count)
 }

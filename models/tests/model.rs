@@ -87,7 +87,8 @@ fn a_new_user_is_known_by_the_ratings_that_explain_most() {
                 rating(0, 1, 2.0),
                 rating(0, 2, 9.0),
                 rating(1, 1, 5.0),
-            ],
+            ]
+            .into(),
             users: names(&["new", "nobody", "ann"]),
             items: names(&["é,", "z", "x"]),
         };
@@ -118,7 +119,7 @@ fn a_new_user_is_known_by_the_ratings_that_explain_most() {
 fn a_known_user_is_known_by_newer_ratings() {
     let mut model = model(true);
     let ratings = |value| Ratings {
-        ratings: vec![Rating { user: 0, item: 0, value }],
+        ratings: vec![Rating { user: 0, item: 0, value }].into(),
         users: names(&["ann"]),
         items: names(&["x"]),
     };

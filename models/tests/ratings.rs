@@ -25,7 +25,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 type Triple<'r> = (&'r str, &'r str, f32);
 
 fn triples(ratings: &Ratings) -> Vec<Triple<'_>> {
-    let names = |rating: &hemiola_models::Rating| {
+    let names = |rating: hemiola_models::Rating| {
         (ratings.users.name(rating.user), ratings.items.name(rating.item), rating.value)
     };
     ratings.ratings.iter().map(names).collect()
@@ -213,7 +213,7 @@ fn movielens_is_read_whole() {
         };
         let found = (ratings.ratings.len(), ratings.users.len(), ratings.items.len());
         assert_eq!(found, (count, users, items), "{file}");
-        let (found, range) = Ratings::mean_and_range(&ratings.ratings);
+        let (found, range) = Ratings::mean_and_range(ratings.ratings.iter());
         assert!((found - mean).abs() < 5e-5, "{file}: mean {found}");
         assert_eq!(range, (1.0, 5.0));
     }

@@ -15,8 +15,8 @@ use hemiola::{Consistency, Deployment, Outcome};
 use hemiola_models::mf::model::MfModel;
 use hemiola_models::mf::splash;
 use hemiola_models::mf::train::{Arranged, Config, Cut, Epoch, Quality, Trained, train_saved};
-use hemiola_models::mf::{Biases, Rating, StepSize, Training};
-use hemiola_models::ratings::{Ratings, Split, SplitError};
+use hemiola_models::mf::{Biases, StepSize, Training};
+use hemiola_models::ratings::{RatingList, Ratings, Split, SplitError};
 use hemiola_models::resume::CLOCKS_PER_EPOCH;
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
@@ -204,7 +204,7 @@ impl Way {
         &self,
         deployment: &Deployment,
         checkpoints: Option<&Checkpoints>,
-        (ratings, train, shape): (Vec<Rating>, usize, (u32, u32)),
+        (ratings, train, shape): (RatingList, usize, (u32, u32)),
         observe: &mut (dyn FnMut(&Epoch) + Send),
     ) -> Result<Trained> {
         Ok(match self {
@@ -212,7 +212,7 @@ impl Way {
                 let data = Arranged::new(ratings, train, shape, deployment.workers(), config)?;
                 train_saved(config, deployment, checkpoints, data, observe)?
             }
-            Self::Splash(config) => splash::train(config, deployment, ratings, train, shape, observe)?,
+            Self::Splash(config) => splash::train(config, deployment, ratings.into_vec(), train, shape, observe)?,
         })
     }
 
@@ -400,7 +400,7 @@ impl Data {
     }
 
     /// The ratings alone, how many are to train on, and how many users and items there are.
-    pub(crate) fn into_ratings(self) -> (Vec<Rating>, usize, (u32, u32)) {
+    pub(crate) fn into_ratings(self) -> (RatingList, usize, (u32, u32)) {
         let shape = (self.ratings.users.len() as u32, self.ratings.items.len() as u32);
         (self.ratings.ratings, self.train, shape)
     }

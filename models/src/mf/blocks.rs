@@ -8,6 +8,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Rating;
+use crate::ratings::RatingList;
 
 /// Where the blocks of arranged ratings lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +41,12 @@ pub fn shuffled_labels(count: u32, seed: u64) -> Vec<u32> {
 /// Shares the users out among workers so that all have about as many ratings: the users with most ratings first, each to
 /// the worker that has least so far. Returns the new label of each user, and where each worker's labels start: worker
 /// `w` has `starts[w]..starts[w + 1]`.
-pub fn assign_users(ratings: &[Rating], users: u32, workers: usize, seed: u64) -> (Vec<u32>, Vec<u32>) {
+pub fn assign_users(
+    ratings: impl IntoIterator<Item = Rating>,
+    users: u32,
+    workers: usize,
+    seed: u64,
+) -> (Vec<u32>, Vec<u32>) {
     let mut counts = vec![0u32; users as usize];
     for rating in ratings {
         counts[rating.user as usize] += 1;
@@ -72,20 +78,27 @@ pub fn share_out(counts: &[u32], workers: usize, seed: u64) -> (Vec<u32>, Vec<u3
     (labels, starts)
 }
 
-/// Orders the ratings by worker and chunk, at random within a block, and makes their users and items count from the
-/// first row of the worker and the chunk.
+/// Orders the ratings of a range of the list by worker and chunk, at random within a block, and makes their users and
+/// items count from the first row of the worker and the chunk.
 ///
 /// `user_starts` are those of [`assign_users`]; a chunk is `chunk_rows` consecutive items, of which there are `items`.
-pub fn arrange(ratings: &mut [Rating], user_starts: &[u32], items: u32, chunk_rows: u32, seed: u64) -> Blocks {
+pub fn arrange(
+    ratings: &mut RatingList,
+    range: Range<usize>,
+    user_starts: &[u32],
+    (items, chunk_rows): (u32, u32),
+    seed: u64,
+) -> Blocks {
     let workers = user_starts.len() - 1;
     let chunks = items.div_ceil(chunk_rows) as usize;
-    let block_of = |rating: &Rating| {
-        let worker = user_starts[1..workers].partition_point(|&start| start <= rating.user);
-        worker * chunks + (rating.item / chunk_rows) as usize
+    let block_of = |[user, item]: [u32; 2]| {
+        let worker = user_starts[1..workers].partition_point(|&start| start <= user);
+        worker * chunks + (item / chunk_rows) as usize
     };
     let mut starts = vec![0; workers * chunks + 1];
-    for rating in &*ratings {
-        starts[block_of(rating) + 1] += 1;
+    starts[0] = range.start;
+    for place in range {
+        starts[block_of(ratings.pair(place)) + 1] += 1;
     }
     for block in 0..workers * chunks {
         starts[block + 1] += starts[block];
@@ -93,23 +106,22 @@ pub fn arrange(ratings: &mut [Rating], user_starts: &[u32], items: u32, chunk_ro
     group(ratings, &starts, block_of);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for (block, ends) in starts.windows(2).enumerate() {
-        let ratings = &mut ratings[ends[0]..ends[1]];
         let (first_user, first_item) = (user_starts[block / chunks], (block % chunks) as u32 * chunk_rows);
-        for rating in &mut *ratings {
-            rating.user -= first_user;
-            rating.item -= first_item;
+        for place in ends[0]..ends[1] {
+            let [user, item] = ratings.pair(place);
+            ratings.set_pair(place, [user - first_user, item - first_item]);
         }
-        shuffle(ratings, &mut random);
+        exchange_all(ends[1] - ends[0], &mut random, |one, other| ratings.swap(ends[0] + one, ends[0] + other));
     }
     Blocks { chunks, starts }
 }
 
 /// Moves every rating into its block, each straight to a free place there (the American flag sort).
-fn group(ratings: &mut [Rating], starts: &[usize], block_of: impl Fn(&Rating) -> usize) {
+fn group(ratings: &mut RatingList, starts: &[usize], block_of: impl Fn([u32; 2]) -> usize) {
     let mut free = starts.to_vec();
     for block in 0..starts.len() - 1 {
         while free[block] < starts[block + 1] {
-            let home = block_of(&ratings[free[block]]);
+            let home = block_of(ratings.pair(free[block]));
             ratings.swap(free[block], free[home]);
             free[home] += 1;
         }
@@ -117,9 +129,14 @@ fn group(ratings: &mut [Rating], starts: &[usize], block_of: impl Fn(&Rating) ->
 }
 
 pub(crate) fn shuffle<T>(values: &mut [T], random: &mut impl Rng) {
-    for left in (1..values.len()).rev() {
+    exchange_all(values.len(), random, |one, other| values.swap(one, other));
+}
+
+/// Exchanges each of `count` with one at or before it, by chance.
+fn exchange_all(count: usize, random: &mut impl Rng, mut swap: impl FnMut(usize, usize)) {
+    for left in (1..count).rev() {
         let chosen = (u128::from(random.next_u64()) * (left as u128 + 1)) >> 64;
-        values.swap(left, chosen as usize);
+        swap(left, chosen as usize);
     }
 }
 
@@ -138,11 +155,13 @@ mod tests {
                 value: value as f32,
             })
             .collect();
-        let (labels, starts) = assign_users(&original, users, workers, 1);
+        let (labels, starts) = assign_users(original.iter().copied(), users, workers, 1);
         let mut ratings = original.clone();
         ratings.iter_mut().for_each(|rating| rating.user = labels[rating.user as usize]);
         let original: Vec<Rating> = ratings.clone();
-        let blocks = arrange(&mut ratings, &starts, items, chunk_rows, 1);
+        let mut list = RatingList::from(ratings);
+        let blocks = arrange(&mut list, 0..5000, &starts, (items, chunk_rows), 1);
+        let ratings = list.into_vec();
         let mut restored = vec![None; original.len()];
         for worker in 0..workers {
             assert!((1600..1730).contains(&blocks.worker_range(worker).len()), "worker {worker} has an uneven share");
@@ -161,9 +180,9 @@ mod tests {
     fn users_are_shared_out_by_their_ratings() {
         let rating = |user| Rating { user, item: 0, value: 1.0 };
         let ratings = [rating(0), rating(1), rating(1), rating(1), rating(2), rating(2)];
-        assert_eq!(assign_users(&ratings, 3, 2, 1), (vec![2, 0, 1], vec![0, 1, 3]));
-        assert_eq!(assign_users(&ratings[..1], 1, 3, 1).1, [0, 1, 1, 1]);
-        assert_eq!(assign_users(&[], 0, 2, 1), (vec![], vec![0, 0, 0]));
+        assert_eq!(assign_users(ratings, 3, 2, 1), (vec![2, 0, 1], vec![0, 1, 3]));
+        assert_eq!(assign_users(ratings[..1].iter().copied(), 1, 3, 1).1, [0, 1, 1, 1]);
+        assert_eq!(assign_users([], 0, 2, 1), (vec![], vec![0, 0, 0]));
     }
 
     #[test]

@@ -4,10 +4,11 @@
 //! chosen at run time, and for common ranks, whose loops the compiler then unrolls.
 //!
 //! A step costs about `8 · rank` floating-point operations (two for the product, six for the two updates, per factor) and
-//! moves the rating's 12 bytes and `16 · rank` bytes of factors: both rows read and written. At rank 32 that is 256
+//! moves the rating's 5 bytes (12 where it is not [`Near`](super::near::Near)) and `16 · rank` bytes of factors: both rows read and written. At rank 32 that is 256
 //! operations and 524 bytes.
 
-use super::{Biases, LANES, Model, Rating, factor_columns, row_width};
+use super::near::{Block, Sequence};
+use super::{Biases, LANES, Model, factor_columns, row_width};
 use hemiola::fetch;
 
 /// The step sizes of one call of [`sgd_block`].
@@ -27,8 +28,17 @@ pub struct Step {
 ///
 /// # Panics
 /// If a rating names a row that is not there.
-pub fn sgd_block(users: &mut [f32], items: &mut [f32], ratings: &[Rating], model: &Model, step: &Step) -> f64 {
-    dispatch(Sgd { users, items, ratings, model, step })
+pub fn sgd_block<'a>(
+    users: &mut [f32],
+    items: &mut [f32],
+    ratings: impl Into<Block<'a>>,
+    model: &Model,
+    step: &Step,
+) -> f64 {
+    match ratings.into() {
+        Block::Near(ratings) => dispatch(Sgd { users, items, ratings, model, step }),
+        Block::Wide(ratings) => dispatch(Sgd { users, items, ratings, model, step }),
+    }
 }
 
 /// What [`gradient_block`] needs to know of the training.
@@ -48,22 +58,34 @@ pub struct GradientStep {
 ///
 /// # Panics
 /// If a rating names a row that is not there.
-pub fn gradient_block(
+pub fn gradient_block<'a>(
     (users, squares): (&mut [f32], &mut [f32]),
     (items, gradients): (&[f32], &mut [f32]),
-    ratings: &[Rating],
+    ratings: impl Into<Block<'a>>,
     model: &Model,
     step: &GradientStep,
 ) -> f64 {
-    dispatch(Gradient { users, squares, items, gradients, ratings, model, step })
+    match ratings.into() {
+        Block::Near(ratings) => dispatch(Gradient { users, squares, items, gradients, ratings, model, step }),
+        Block::Wide(ratings) => dispatch(Gradient { users, squares, items, gradients, ratings, model, step }),
+    }
 }
 
 /// The squared error of the predictions, cut to the range of `bounds`.
 ///
 /// # Panics
 /// If a rating names a row that is not there.
-pub fn squared_error(users: &[f32], items: &[f32], ratings: &[Rating], model: &Model, bounds: (f32, f32)) -> f64 {
-    dispatch(SquaredError { users, items, ratings, model, bounds })
+pub fn squared_error<'a>(
+    users: &[f32],
+    items: &[f32],
+    ratings: impl Into<Block<'a>>,
+    model: &Model,
+    bounds: (f32, f32),
+) -> f64 {
+    match ratings.into() {
+        Block::Near(ratings) => dispatch(SquaredError { users, items, ratings, model, bounds }),
+        Block::Wide(ratings) => dispatch(SquaredError { users, items, ratings, model, bounds }),
+    }
 }
 
 /// A loop over ratings, compiled once for each instruction set and common rank.
@@ -101,15 +123,15 @@ fn by_rank<V: Vector>(work: impl Loop) -> f64 {
     }
 }
 
-struct Sgd<'a> {
+struct Sgd<'a, R> {
     users: &'a mut [f32],
     items: &'a mut [f32],
-    ratings: &'a [Rating],
+    ratings: R,
     model: &'a Model,
     step: &'a Step,
 }
 
-impl Loop for Sgd<'_> {
+impl<R: Sequence> Loop for Sgd<'_, R> {
     fn rank(&self) -> usize {
         self.model.rank
     }
@@ -128,15 +150,17 @@ impl Loop for Sgd<'_> {
 /// How many ratings ahead the rows are fetched.
 const AHEAD: usize = 6;
 
-impl Sgd<'_> {
+impl<R: Sequence> Sgd<'_, R> {
     #[inline(always)]
     fn steps<const COLUMNS: usize, const BIASES: bool, const ADAPTIVE: bool, V: Vector>(self) -> f64 {
         let columns = if COLUMNS == 0 { factor_columns(self.model.rank) } else { COLUMNS };
         let (bias, seen, width) = (columns, columns + 1, columns + LANES);
         let Step { rate, damping, l2 } = *self.step;
         let mut total = 0.0;
-        for (index, rating) in self.ratings.iter().enumerate() {
-            if let Some(next) = self.ratings.get(index + AHEAD) {
+        for index in 0..self.ratings.len() {
+            let rating = self.ratings.get(index);
+            if index + AHEAD < self.ratings.len() {
+                let next = self.ratings.get(index + AHEAD);
                 fetch(self.users.as_ptr().wrapping_add(next.user as usize * width), columns / 16 + 1);
                 fetch(self.items.as_ptr().wrapping_add(next.item as usize * width), columns / 16 + 1);
             }
@@ -175,17 +199,17 @@ impl Sgd<'_> {
     }
 }
 
-struct Gradient<'a> {
+struct Gradient<'a, R> {
     users: &'a mut [f32],
     squares: &'a mut [f32],
     items: &'a [f32],
     gradients: &'a mut [f32],
-    ratings: &'a [Rating],
+    ratings: R,
     model: &'a Model,
     step: &'a GradientStep,
 }
 
-impl Loop for Gradient<'_> {
+impl<R: Sequence> Loop for Gradient<'_, R> {
     fn rank(&self) -> usize {
         self.model.rank
     }
@@ -196,7 +220,7 @@ impl Loop for Gradient<'_> {
         let (bias, width) = (columns, columns + LANES);
         let GradientStep { rate, l2 } = *self.step;
         let mut total = 0.0;
-        for rating in self.ratings {
+        for rating in (0..self.ratings.len()).map(|index| self.ratings.get(index)) {
             let (user_at, item_at) = (rating.user as usize * width, rating.item as usize * width);
             let (user, squares) = (&mut self.users[user_at..][..width], &mut self.squares[user_at..][..width]);
             let (item, gradient) = (&self.items[item_at..][..width], &mut self.gradients[item_at..][..width]);
@@ -220,15 +244,15 @@ impl Loop for Gradient<'_> {
     }
 }
 
-struct SquaredError<'a> {
+struct SquaredError<'a, R> {
     users: &'a [f32],
     items: &'a [f32],
-    ratings: &'a [Rating],
+    ratings: R,
     model: &'a Model,
     bounds: (f32, f32),
 }
 
-impl Loop for SquaredError<'_> {
+impl<R: Sequence> Loop for SquaredError<'_, R> {
     fn rank(&self) -> usize {
         self.model.rank
     }
@@ -238,7 +262,7 @@ impl Loop for SquaredError<'_> {
         let columns = if COLUMNS == 0 { factor_columns(self.model.rank) } else { COLUMNS };
         let width = row_width(self.model.rank);
         let mut total = 0.0;
-        for rating in self.ratings {
+        for rating in (0..self.ratings.len()).map(|index| self.ratings.get(index)) {
             let user = &self.users[rating.user as usize * width..][..width];
             let item = &self.items[rating.item as usize * width..][..width];
             let prediction =
@@ -370,19 +394,22 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
 
     use super::{
-        super::{initial, reference},
+        super::near::Stored,
+        super::{Rating, initial, reference},
         *,
     };
 
     /// Random ratings of a few users and items with random rows.
-    struct Block {
+    struct Case {
         ratings: Vec<Rating>,
+        /// The same, packed.
+        stored: Stored,
         model: Model,
         users: Vec<f32>,
         items: Vec<f32>,
     }
 
-    impl Block {
+    impl Case {
         fn new(rank: usize, biases: Biases, seed: u64) -> Self {
             const ROWS: u32 = 20;
             let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -391,25 +418,34 @@ mod tests {
                 item: random.next_u32() % ROWS,
                 value: (random.next_u32() % 9) as f32 * 0.5 + 1.0,
             };
-            let ratings = (0..400).map(rating).collect();
+            let ratings: Vec<Rating> = (0..400).map(rating).collect();
+            let stored = Stored::new(ratings.clone().into());
+            assert!(matches!(stored, Stored::Near(_)));
             let rows = |seed| {
                 let mut rows = vec![0.0; ROWS as usize * row_width(rank)];
                 let init = initial(rank, 1.0, seed);
                 rows.chunks_exact_mut(row_width(rank)).zip(0..).for_each(|(row, id)| init.fill(id, row));
                 rows
             };
-            Self { ratings, model: Model { rank, biases, mean: 3.0 }, users: rows(seed), items: rows(!seed) }
+            let model = Model { rank, biases, mean: 3.0 };
+            Self { ratings, stored, model, users: rows(seed), items: rows(!seed) }
         }
     }
 
-    /// Compares with the reference, on a random block, the path chosen for this machine or the `portable` one.
+    /// Compares with the reference, on a random block, the path chosen for this machine with packed ratings, or the
+    /// `portable` one with others.
     fn check(rank: usize, biases: Biases, damping: f32, portable: bool, seed: u64) {
-        let Block { ratings, model, mut users, mut items } = Block::new(rank, biases, seed);
+        let Case { ratings, stored, model, mut users, mut items } = Case::new(rank, biases, seed);
+        let wide = &ratings[..];
         let step = Step { rate: 0.05, damping, l2: 0.04 };
         let (mut expected_users, mut expected_items) = (users.clone(), items.clone());
         let expected = reference::sgd_block(&mut expected_users, &mut expected_items, &ratings, &model, &step);
-        let work = Sgd { users: &mut users, items: &mut items, ratings: &ratings, model: &model, step: &step };
-        let error = if portable { by_rank::<[f32; LANES]>(work) } else { dispatch(work) };
+        let error = if portable {
+            let work = Sgd { users: &mut users, items: &mut items, ratings: wide, model: &model, step: &step };
+            by_rank::<[f32; LANES]>(work)
+        } else {
+            sgd_block(&mut users, &mut items, stored.block(0..400), &model, &step)
+        };
         let case = format!("rank {rank}, {biases:?}, damping {damping}, portable {portable}, seed {seed}");
         assert!((error - expected).abs() < 1e-3 * expected, "{case}: {error} instead of {expected}");
         for (found, expected) in users.iter().chain(&items).zip(expected_users.iter().chain(&expected_items)) {
@@ -417,14 +453,17 @@ mod tests {
         }
         let bounds = (2.5, 3.5);
         let expected = reference::squared_error(&users, &items, &ratings, &model, bounds);
-        let work = SquaredError { users: &users, items: &items, ratings: &ratings, model: &model, bounds };
-        let error = if portable { by_rank::<[f32; LANES]>(work) } else { dispatch(work) };
+        let error = if portable {
+            by_rank::<[f32; LANES]>(SquaredError { users: &users, items: &items, ratings: wide, model: &model, bounds })
+        } else {
+            squared_error(&users, &items, stored.block(0..400), &model, bounds)
+        };
         assert!((error - expected).abs() < 1e-3 * expected, "{case}: evaluated {error} instead of {expected}");
     }
 
     /// The same for gradients.
     fn check_gradients(rank: usize, biases: Biases, portable: bool, seed: u64) {
-        let Block { ratings, model, mut users, items } = Block::new(rank, biases, seed);
+        let Case { ratings, stored, model, mut users, items } = Case::new(rank, biases, seed);
         let step = GradientStep { rate: 0.1, l2: 0.04 };
         let (mut squares, mut gradients) = (vec![1.0; users.len()], vec![0.0; items.len()]);
         let (mut expected_users, mut expected_squares) = (users.clone(), squares.clone());
@@ -436,16 +475,20 @@ mod tests {
             &model,
             &step,
         );
-        let work = Gradient {
-            users: &mut users,
-            squares: &mut squares,
-            items: &items,
-            gradients: &mut gradients,
-            ratings: &ratings,
-            model: &model,
-            step: &step,
+        let error = if portable {
+            by_rank::<[f32; LANES]>(Gradient {
+                users: &mut users,
+                squares: &mut squares,
+                items: &items,
+                gradients: &mut gradients,
+                ratings: &ratings[..],
+                model: &model,
+                step: &step,
+            })
+        } else {
+            let (users, items) = ((&mut users[..], &mut squares[..]), (&items[..], &mut gradients[..]));
+            gradient_block(users, items, stored.block(0..400), &model, &step)
         };
-        let error = if portable { by_rank::<[f32; LANES]>(work) } else { dispatch(work) };
         let case = format!("rank {rank}, {biases:?}, portable {portable}, seed {seed}");
         assert!((error - expected).abs() < 1e-3 * expected, "{case}: {error} instead of {expected}");
         let found = users.iter().chain(&squares).chain(&gradients);
@@ -483,6 +526,6 @@ mod tests {
         let model = Model { rank: 4, biases: Biases::With, mean: 0.0 };
         let (mut users, mut items) = (vec![0.0; row_width(4)], vec![0.0; row_width(4)]);
         let ratings = [Rating { user: 1, item: 0, value: 1.0 }];
-        sgd_block(&mut users, &mut items, &ratings, &model, &Step { rate: 0.1, damping: 0.0, l2: 0.0 });
+        sgd_block(&mut users, &mut items, &ratings[..], &model, &Step { rate: 0.1, damping: 0.0, l2: 0.0 });
     }
 }

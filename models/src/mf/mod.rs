@@ -17,6 +17,7 @@
 pub mod blocks;
 pub mod kernel;
 pub mod model;
+pub mod near;
 #[cfg(test)]
 mod reference;
 pub mod splash;

@@ -165,7 +165,7 @@ pub fn train(
         return Err(TrainError::NothingHeldOut);
     }
     let test = ratings.split_off(train);
-    let (mean, range) = Ratings::mean_and_range(&ratings);
+    let (mean, range) = Ratings::mean_and_range(ratings.iter().copied());
     let known = Known { config, train: ByUser::new(ratings, users), test: ByUser::new(test, users), mean, range };
     let (shared, variables) = known.variables(items);
     let rated: Vec<u32> = (0..users).filter(|&user| !known.train.of(user).is_empty()).collect();

@@ -9,9 +9,10 @@ mod gradient;
 
 use super::blocks::{self, Blocks};
 use super::kernel::{self, Step};
-use super::{Biases, Model, Rating, Training, factor_columns, initial, row_width};
+use super::near::{Block, Stored};
+use super::{Biases, Model, Training, factor_columns, initial, row_width};
 use crate::epoch::Course;
-use crate::ratings::Ratings;
+use crate::ratings::{RatingList, Ratings};
 use crate::resume::{self, Identity, Progress, ResumeError};
 use gradient::Gradients;
 use hemiola::checkpoint::Checkpoints;
@@ -89,7 +90,7 @@ pub enum Cut {
 pub struct Arranged {
     /// Those to train on first, the others behind them. Workers hold the lock while they train; whoever gets it to
     /// write knows that the ratings are no longer needed.
-    ratings: RwLock<Vec<Rating>>,
+    ratings: RwLock<Stored>,
     /// How many are to train on.
     train: usize,
     train_blocks: Blocks,
@@ -251,7 +252,7 @@ impl Arranged {
     /// # Errors
     /// If there are no training ratings.
     pub fn new(
-        mut ratings: Vec<Rating>,
+        ratings: impl Into<RatingList>,
         train: usize,
         (users, items): (u32, u32),
         workers: u32,
@@ -260,20 +261,22 @@ impl Arranged {
         if train == 0 {
             return Err(TrainError::NoRatings);
         }
-        let (mean, range) = Ratings::mean_and_range(&ratings[..train]);
-        let checksum = crc32fast::hash(bytemuck::cast_slice(&ratings));
-        let (user_labels, user_starts) = blocks::assign_users(&ratings[..train], users, workers as usize, config.seed);
+        let mut ratings = ratings.into();
+        let (mean, range) = Ratings::mean_and_range(ratings.iter().take(train));
+        let checksum = ratings.checksum();
+        let to_train = ratings.iter().take(train);
+        let (user_labels, user_starts) = blocks::assign_users(to_train, users, workers as usize, config.seed);
         let item_labels = blocks::shuffled_labels(items, config.seed.wrapping_add(1));
-        for rating in ratings.iter_mut() {
-            rating.user = user_labels[rating.user as usize];
-            rating.item = item_labels[rating.item as usize];
+        for place in 0..ratings.len() {
+            let [user, item] = ratings.pair(place);
+            ratings.set_pair(place, [user_labels[user as usize], item_labels[item as usize]]);
         }
-        let (to_train, to_test) = ratings.split_at_mut(train);
         let chunk_rows = config.chunk_rows(items);
-        let arrange = |ratings: &mut [Rating]| blocks::arrange(ratings, &user_starts, items, chunk_rows, config.seed);
-        let (train_blocks, test_blocks) = (arrange(to_train), arrange(to_test));
+        let all = ratings.len();
+        let mut arrange = |range| blocks::arrange(&mut ratings, range, &user_starts, (items, chunk_rows), config.seed);
+        let (train_blocks, test_blocks) = (arrange(0..train), arrange(train..all));
         Ok(Self {
-            ratings: RwLock::new(ratings),
+            ratings: RwLock::new(Stored::new(ratings)),
             train,
             train_blocks,
             test_blocks,
@@ -315,7 +318,7 @@ impl Arranged {
     }
 
     /// The distinct items of some ratings of a chunk, as rows of the table.
-    fn items_of(&self, chunk: usize, ratings: &[Rating]) -> Vec<u64> {
+    fn items_of(&self, chunk: usize, ratings: Block<'_>) -> Vec<u64> {
         let first = self.first_row(chunk);
         let mut here = vec![false; self.chunk_rows as usize];
         ratings.iter().for_each(|rating| here[rating.item as usize] = true);
@@ -366,14 +369,14 @@ pub fn train_saved(
     let place = (deployment, tables.as_slice());
     let mut outcome = resume::run::<TrainError>(place, checkpoints, config.clocks_per_epoch, &program, &mut observer)?;
     let rows = std::mem::take(&mut outcome.results[0]);
-    Ok(data.unpack(config, &rows, epochs, outcome))
+    Ok(data.unpack(config, rows, epochs, outcome))
 }
 
 /// What one worker of the job does.
 struct WorkerProgram<'a> {
     config: &'a Config,
     data: &'a Arranged,
-    ratings: Option<RwLockReadGuard<'a, Vec<Rating>>>,
+    ratings: Option<RwLockReadGuard<'a, Stored>>,
     model: Model,
     worker: usize,
     /// Where a stored procedure takes the items' steps.
@@ -405,10 +408,10 @@ impl<'a> WorkerProgram<'a> {
     }
 
     /// A part of the worker's ratings of a chunk.
-    fn part(&self, part: usize, chunk: usize) -> &[Rating] {
-        let block = &self.ratings().0[self.data.train_blocks.range(self.worker, chunk)];
+    fn part(&self, part: usize, chunk: usize) -> Block<'_> {
+        let block = self.data.train_blocks.range(self.worker, chunk);
         let parts = self.config.parts();
-        &block[block.len() * part / parts..block.len() * (part + 1) / parts]
+        self.block(block.start + block.len() * part / parts..block.start + block.len() * (part + 1) / parts)
     }
 
     /// The parts of chunks that a clock of every epoch has, in order: which part, and of which chunk.
@@ -482,9 +485,9 @@ impl<'a> WorkerProgram<'a> {
         first..first + u64::from(self.data.users_of(self.worker))
     }
 
-    /// The ratings to train on and those held out.
-    fn ratings(&self) -> (&[Rating], &[Rating]) {
-        self.ratings.as_ref().map_or((&[], &[]), |ratings| ratings.split_at(self.data.train))
+    /// Some of the ratings, of which those held out stand behind the others.
+    fn block(&self, range: Range<usize>) -> Block<'_> {
+        self.ratings.as_ref().map_or(Block::Wide(&[]), |ratings| ratings.block(range))
     }
 
     /// One pass over the worker's ratings; the sum of squared errors met.
@@ -533,7 +536,7 @@ impl<'a> WorkerProgram<'a> {
         let mut gradients = self.gradients.take();
         let mut error = 0.0;
         for chunk in 0..self.data.chunks() {
-            let block = &self.ratings().1[self.data.test_blocks.range(self.worker, chunk)];
+            let block = self.block(self.data.test_blocks.range(self.worker, chunk));
             if !block.is_empty() {
                 let wanted = self.data.items_of(chunk, block);
                 let of = |items: &[f32]| kernel::squared_error(users, items, block, &self.model, self.data.range);
@@ -552,7 +555,7 @@ impl<'a> WorkerProgram<'a> {
         // Whoever has ended its last clock has let go of the ratings, and this read waits for all.
         worker.get_latest(ITEMS, &[0])?;
         if let Some(mut ratings) = self.data.ratings.try_write() {
-            *ratings = Vec::new();
+            *ratings = Stored::default();
         }
         let per_worker = u64::from(self.data.users_per_worker());
         let user_rows = (0..self.data.workers() as u64)
@@ -560,10 +563,12 @@ impl<'a> WorkerProgram<'a> {
         let items = self.data.item_labels.len() as u64;
         let tables = user_rows.map(|rows| (USERS, rows)).chain([(ITEMS, 0..items)]);
         let rows = self.data.user_labels.len() + self.data.item_labels.len();
-        let mut bytes = Vec::with_capacity(rows * row_width(self.config.rank) * 4);
+        let row_bytes = row_width(self.config.rank) * 4;
+        let mut bytes = Vec::with_capacity(rows * row_bytes);
+        let at_once = (BYTES_PER_READ / row_bytes).max(1);
         for (table, rows) in tables {
-            for first in rows.clone().step_by(ROWS_PER_READ) {
-                let some: Vec<u64> = (first..rows.end.min(first + ROWS_PER_READ as u64)).collect();
+            for first in rows.clone().step_by(at_once) {
+                let some: Vec<u64> = (first..rows.end.min(first + at_once as u64)).collect();
                 if let hemiola::Values::Dense { numbers, .. } = worker.get_latest(table, &some)? {
                     bytes.extend_from_slice(bytemuck::cast_slice(&numbers));
                 }
@@ -573,9 +578,9 @@ impl<'a> WorkerProgram<'a> {
     }
 }
 
-/// How many rows of the finished model are read at a time: few enough to need no memory to speak of, and many enough
-/// to make the way to a server worthwhile.
-const ROWS_PER_READ: usize = 4096;
+/// How many bytes of the finished model are read at a time: few enough to be no memory to speak of, and many enough to
+/// make the way to a server worthwhile.
+const BYTES_PER_READ: usize = 1 << 17;
 
 impl Quality {
     /// From what the workers have reported of their ratings.
@@ -587,12 +592,14 @@ impl Quality {
 }
 
 impl Arranged {
-    /// Takes the rows apart and puts them into the order of the ids.
-    fn unpack(&self, config: &Config, rows: &[u8], epochs: Vec<Epoch>, outcome: Outcome) -> Trained {
-        let row_bytes = row_width(config.rank) * 4;
-        let (users, items) = rows.split_at(self.user_labels.len() * row_bytes);
-        let (user_factors, user_bias) = unpack_rows(config, users, &self.user_labels);
-        let (item_factors, item_bias) = unpack_rows(config, items, &self.item_labels);
+    /// Takes the rows apart and puts them into the order of the ids; the items' first, so that they are not there twice
+    /// beside the users'.
+    fn unpack(&self, config: &Config, mut rows: Vec<u8>, epochs: Vec<Epoch>, outcome: Outcome) -> Trained {
+        let users = self.user_labels.len() * row_width(config.rank) * 4;
+        let (item_factors, item_bias) = unpack_rows(config, &rows[users..], &self.item_labels);
+        rows.truncate(users);
+        rows.shrink_to_fit();
+        let (user_factors, user_bias) = unpack_rows(config, &rows, &self.user_labels);
         let (rank, mean, range) = (config.rank, self.mean, self.range);
         Trained { rank, user_factors, item_factors, user_bias, item_bias, mean, range, epochs, outcome }
     }

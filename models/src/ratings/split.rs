@@ -16,7 +16,7 @@ pub struct Split {
 impl Split {
     /// Moves the ratings held out behind the others, in place; both keep their order.
     pub fn new(mut ratings: Ratings, rule: HoldOut) -> Result<Self, SplitError> {
-        let train = partition(&mut ratings.ratings, 0, &rule.held_out(EXPECTED)?);
+        let train = ratings.ratings.partition(&rule.held_out(EXPECTED)?);
         let test = ratings.ratings.len() - train;
         if train == 0 || test == 0 {
             return Err(SplitError::Empty { what: EXPECTED, train, test });
@@ -32,13 +32,13 @@ impl Split {
     }
 
     /// The ratings to train on.
-    pub fn train(&self) -> &[Rating] {
-        &self.ratings.ratings[..self.train]
+    pub fn train(&self) -> impl ExactSizeIterator<Item = Rating> {
+        self.ratings.ratings.iter().take(self.train)
     }
 
     /// The ratings held out.
-    pub fn test(&self) -> &[Rating] {
-        &self.ratings.ratings[self.train..]
+    pub fn test(&self) -> impl ExactSizeIterator<Item = Rating> {
+        self.ratings.ratings.iter().skip(self.train)
     }
 
     /// All ratings with their ids, first the ones to train on.
@@ -64,34 +64,6 @@ impl Split {
     }
 }
 
-/// Moves the rows that `held_out` names behind the others and returns how many stay.
-///
-/// Halves are partitioned first and then their inner parts exchanged, so that a buffer is needed
-/// only for a small leaf.
-fn partition(rows: &mut [Rating], first: u64, held_out: &impl Fn(u64) -> bool) -> usize {
-    const LEAF: usize = 1 << 16;
-    if rows.len() > LEAF {
-        let half = rows.len() / 2;
-        let (left, right) = rows.split_at_mut(half);
-        let left = partition(left, first, held_out);
-        let right = partition(right, first + half as u64, held_out);
-        rows[left..half + right].rotate_left(half - left);
-        return left + right;
-    }
-    let mut kept = 0;
-    let mut test = Vec::new();
-    for row in 0..rows.len() {
-        if held_out(first + row as u64) {
-            test.push(rows[row]);
-        } else {
-            rows[kept] = rows[row];
-            kept += 1;
-        }
-    }
-    rows[kept..].copy_from_slice(&test);
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,8 +78,8 @@ mod tests {
         ratings
     }
 
-    fn users(ratings: &[Rating]) -> Vec<u32> {
-        ratings.iter().map(|rating| rating.user).collect()
+    fn users(ratings: impl Iterator<Item = Rating>) -> Vec<u32> {
+        ratings.map(|rating| rating.user).collect()
     }
 
     #[test]
@@ -128,7 +100,7 @@ mod tests {
         assert_ne!(users(one.test()), users(other.test()));
         assert!((39_000..41_000).contains(&one.test().len()), "{}", one.test().len());
         let mut all = [users(one.train()), users(one.test())].concat();
-        assert!(one.train().is_sorted_by_key(|rating| rating.user));
+        assert!(users(one.train()).is_sorted());
         all.sort_unstable();
         assert_eq!(all, (0..200_000).collect::<Vec<_>>());
     }

@@ -21,7 +21,7 @@ impl MfModel {
     /// If there are more users than can be numbered.
     pub fn add_users(&mut self, ratings: &Ratings) -> Result<(), NamesFull> {
         let mut known: Vec<(u32, u32, f32)> = Vec::new();
-        for rating in &ratings.ratings {
+        for rating in ratings.ratings.iter() {
             if let Some(item) = self.items.get(ratings.items.name(rating.item)) {
                 known.push((rating.user, item, self.clip(rating.value)));
             }

@@ -5,7 +5,8 @@
 //! AdaGrad: the worker takes those steps itself, rating by rating.
 
 use super::super::kernel::{self, GradientStep};
-use super::super::{Model, Rating, StepSize, row_width};
+use super::super::near::Block;
+use super::super::{Model, StepSize, row_width};
 use super::ITEMS;
 use hemiola::procedure::{AdaGrad, AdaRevision, Procedure};
 use hemiola::{Error, Rows, Values, Worker};
@@ -54,7 +55,7 @@ impl Gradients {
         &mut self,
         worker: &mut Worker,
         (first, wanted): (u64, &[u64]),
-        ratings: &[Rating],
+        ratings: Block<'_>,
         users: &mut [f32],
     ) -> Result<f64, Error> {
         self.read(worker, first, wanted)?;

@@ -2,10 +2,10 @@
 
 use super::super::{ReproduceError, Scale};
 use super::{Course, Point, Problem, bytes_per_pass};
-use crate::Rating;
 use crate::generate::{Synthetic, generate};
 use crate::mf::StepSize;
 use crate::mf::train::{Arranged, Config, Cut, Epoch, train};
+use crate::ratings::RatingList;
 use hemiola::{Consistency, Deployment, sim};
 
 /// The nodes of the paper.
@@ -29,7 +29,7 @@ pub(super) struct Factorisation {
     pub(super) step: StepSize,
     /// How often a worker comes to every row in a pass.
     pub(super) rounds: u32,
-    ratings: Vec<Rating>,
+    ratings: RatingList,
     shape: (u32, u32),
     rank: usize,
     seed: u64,

@@ -83,7 +83,7 @@ pub(super) fn als(
     seed: u64,
     mut visit: impl FnMut(f64),
 ) {
-    let (mean, range) = crate::ratings::Ratings::mean_and_range(train);
+    let (mean, range) = crate::ratings::Ratings::mean_and_range(train.iter().copied());
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut user_rows = vec![0.0f32; users as usize * rank];
     let scale = 1.0 / (1u64 << 32) as f32;

@@ -27,7 +27,7 @@ pub(super) fn ratings(scale: &Scale) -> Result<Data, ReproduceError> {
     let (users, items) = ((count / PER_USER).max(100) as u32, (count / PER_ITEM).max(2 * PER_USER) as u32);
     let what = Synthetic { users, items, count, rank: 6, noise: 0.5, seed: scale.seed };
     let ratings = generate(&what)?.ratings.ratings;
-    let (test, mut train): (Vec<_>, Vec<_>) = ratings.into_iter().enumerate().partition(|(number, _)| number % 10 == 0);
+    let (test, mut train): (Vec<_>, Vec<_>) = ratings.iter().enumerate().partition(|(number, _)| number % 10 == 0);
     let count = train.len();
     train.extend(test);
     Ok((train.into_iter().map(|(_, rating)| rating).collect(), count, (users, items)))
