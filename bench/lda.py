@@ -19,7 +19,7 @@ LAB = sys.argv[1]
 FOLDER = sys.argv[2] if len(sys.argv) > 2 else None
 SWEEPS = int(os.environ.get("SWEEPS", 100))
 # How long we train: more sweeps, which draw several tokens at once, and most of the sampler whose sweeps do least.
-EPOCHS = {"auto": int(os.environ.get("EPOCHS", 3 * SWEEPS // 2)), "mh": 2 * int(os.environ.get("EPOCHS", SWEEPS))}
+EPOCHS = {"auto": int(os.environ.get("EPOCHS", 3 * SWEEPS // 2)), "mh": 8 * int(os.environ.get("EPOCHS", SWEEPS))}
 LIMIT = int(os.environ.get("LIMIT", 1200))
 TOPICS = [int(number) for number in os.environ.get("TOPICS", "100,1000").split(",")]
 THREADS, ALPHA, BETA = 2, 0.1, 0.01

@@ -109,7 +109,7 @@ struct ModelOptions {
     #[arg(long, value_name = "N", value_parser = numbers::team, allow_negative_numbers = true)]
     samples: Option<u32>,
     /// Begin with this part of the documents, and ever more of them before the first epoch: faster, and with small parts a
-    /// little less good [default: 0.5 for more than 256 topics and enough documents, else 1]
+    /// little less good [default: for more than 256 topics and enough documents 0.5, or 0.3 with proposals; else 1]
     #[arg(long, value_name = "PART", value_parser = numbers::share, allow_negative_numbers = true)]
     begin_with: Option<f64>,
     /// Passes over the documents

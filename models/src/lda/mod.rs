@@ -28,7 +28,6 @@ pub mod topics;
 pub mod train;
 mod vector;
 
-use crate::corpus::Corpus;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
@@ -53,10 +52,10 @@ pub enum Sampler {
 }
 
 impl Sampler {
-    /// The sampler that is meant, for a corpus and a number of topics.
+    /// The sampler that is meant, for so many tokens in so many documents and a number of topics.
     #[must_use]
-    pub fn settled(self, corpus: &Corpus, topics: usize) -> Self {
-        let length = corpus.tokens() / corpus.documents().max(1);
+    pub fn settled(self, (tokens, documents): (usize, usize), topics: usize) -> Self {
+        let length = tokens / documents.max(1);
         match self {
             Self::Auto if length.min(topics) > MANY_TOPICS => Self::MetropolisHastings,
             Self::Auto => Self::Sparse,

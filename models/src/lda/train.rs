@@ -196,17 +196,19 @@ impl Config {
     /// The passes before the first epoch.
     #[must_use]
     pub fn stages(&self, plan: &Plan) -> Vec<Stage> {
-        growth::stages(self.first_part(plan.tokens, plan.rows.len()), plan)
+        growth::stages(self.first_part((plan.tokens, plan.documents()), plan.rows.len()), plan)
     }
 
-    /// The part of the documents to begin with, if there are so many tokens and different words.
-    fn first_part(&self, tokens: usize, words: usize) -> f32 {
-        self.begin_with.unwrap_or_else(|| growth::usual_part(tokens, self.topics, self.beta * words as f32))
+    /// The part of the documents to begin with, if there are so many tokens in so many of them and different words.
+    fn first_part(&self, size: (usize, usize), words: usize) -> f32 {
+        let sampler = self.sampler.settled(size, self.topics);
+        self.begin_with.unwrap_or_else(|| growth::usual_part(sampler, size.0, self.topics, self.beta * words as f32))
     }
 
     /// What must be the same in a run that goes on from a checkpoint. How long to train may change.
     fn identity(&self, corpus: &Corpus) -> Identity {
         let Self { topics, alpha, beta, chunks, consistency, seed, .. } = self;
+        let size = (corpus.tokens(), corpus.documents());
         let mut sum = crc32fast::Hasher::new();
         for document in (0..corpus.documents()).map(|document| corpus.document(document)) {
             sum.update(&(document.len() as u64).to_le_bytes());
@@ -222,8 +224,8 @@ impl Config {
             ("topics", topics.to_string()),
             ("alpha", alpha.to_string()),
             ("beta", beta.to_string()),
-            ("sampler", format!("{:?}", self.sampler.settled(corpus, *topics))),
-            ("a first part of", self.first_part(corpus.tokens(), corpus.vocabulary.len()).to_string()),
+            ("sampler", format!("{:?}", self.sampler.settled(size, *topics))),
+            ("a first part of", self.first_part(size, corpus.vocabulary.len()).to_string()),
             ("chunks", chunks.to_string()),
             ("consistency", format!("{consistency:?}")),
             ("seed", seed.to_string()),
@@ -354,7 +356,7 @@ impl<'a> WorkerProgram<'a> {
         Self {
             topics: Topics::new(config.priors(plan), &vec![0; config.topics]),
             tokens: Tokens::Drawn(Documents::new(&share, config.topics)),
-            sampler: config.sampler.settled(corpus, config.topics),
+            sampler: config.sampler.settled((corpus.tokens(), corpus.documents()), config.topics),
             stages: config.stages(plan),
             passes: 0,
             known: 0,
