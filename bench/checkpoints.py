@@ -2,18 +2,16 @@
 
 Wall and processor seconds of 200 clocks, the better of three runs of each kind, and the most memory of any process.
 """
-import json, os, resource, subprocess, sys, tempfile
+import json, os, sys, tempfile
+from measured import measured
 
 PROGRAM, CLOCKS = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "200"
 
 
 def run(arguments):
-    """Runs in a process of its own, so that the greatest memory of its children is of this run alone."""
-    code = ("import resource, subprocess, sys; out = subprocess.run(sys.argv[1:], check=True, capture_output=True).stdout;"
-            "r = resource.getrusage(resource.RUSAGE_CHILDREN);"
-            "print(out.split()[0].decode(), r.ru_utime + r.ru_stime, r.ru_maxrss)")
-    out = subprocess.run([sys.executable, "-c", code, PROGRAM] + arguments, check=True, capture_output=True, text=True)
-    return [float(word) for word in out.stdout.split()]
+    """Wall and processor seconds, and the most memory of any process."""
+    seconds, most, printed = measured([PROGRAM] + arguments)
+    return float(printed.split()[0]), seconds, most
 
 
 for place in ("threads", "tcp"):
@@ -32,4 +30,4 @@ for place in ("threads", "tcp"):
     memory = best(saved, 2) / best(plain, 2)
     print(f"{place:8} {best(plain, 0):.2f} s without, {best(saved, 0):.2f} s with: {100 * wall:.0f} % of the speed "
           f"({100 * cpu:.0f} % by processor time), {memory:.2f} of the memory "
-          f"({best(plain, 2) / 1024:.0f} MB without), a checkpoint in {min(saves):.2f} s")
+          f"({best(plain, 2) / 2**20:.0f} MB without), a checkpoint in {min(saves):.2f} s")

@@ -14,6 +14,7 @@ they lie beside the project, in ../shared.
 """
 import ctypes, glob, gzip, json, os, resource, subprocess, sys, tempfile, threading, time
 import numpy as np
+from measured import measured
 
 HEMIOLA, LIBMF = sys.argv[1:3]
 RANKS = [int(rank) for rank in sys.argv[3:]] or [32, 100]
@@ -107,17 +108,12 @@ def hemiola(data, rank, passes, held_out=("--no-holdout",)):
         return [line for line in map(json.loads, open(report)) if line["event"] == "evaluation"]
 
 
-MEASURED = """import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"""
-
-
 def peak_bytes(data, rank):
-    """The most memory that a training had; started by a small process, because who starts one is counted as well."""
+    """The most memory that a training had."""
     with tempfile.TemporaryDirectory() as folder:
         command = [HEMIOLA, "train", "mf", data.path, "--workers", str(THREADS), "--rank", str(rank), "--epochs", "4",
                    "--quiet", "--out", os.path.join(folder, "m.model")]
-        return 1024 * int(subprocess.run([sys.executable, "-c", MEASURED, *command], check=True, stdout=subprocess.PIPE).stdout)
+        return measured(command)[1]
 
 
 def copied_bytes_per_second():

@@ -68,7 +68,7 @@ pub(crate) fn seconds_per_rating(rank: usize) -> Result<f64> {
         }
         best = best.min(began.elapsed().as_secs_f64());
     }
-    Ok(best / ratings.len() as f64)
+    Ok(best / shape.count as f64)
 }
 
 /// How many words are enough to measure with, and how many passes over them: the first are of topics drawn by chance.

@@ -99,11 +99,7 @@ fn run(options: &Options, mut train: Vec<Rating>, mut test: Vec<Rating>) {
     let scale = options.get("scale", defaults.initial_scale);
     fill(user_rows, initial(model.rank, scale, seed), width);
     fill(item_rows, initial(model.rank, scale, !seed), width);
-    println!(
-        "{} ratings, {users} users, {items} items, arranged in {:.3} s",
-        train.len(),
-        began.elapsed().as_secs_f64()
-    );
+    println!("{} ratings, {users} users, {items} items, arranged in {:.3} s", count, began.elapsed().as_secs_f64());
 
     let schedule = schedule(options);
     let (mut wall, mut cpu, target) = (0.0, 0.0, options.get("target", 0.0));
@@ -123,12 +119,14 @@ fn run(options: &Options, mut train: Vec<Rating>, mut test: Vec<Rating>) {
         let seconds = began.elapsed().as_secs_f64();
         wall += seconds;
         cpu += process_cpu_seconds() - cpu_before;
-        let rmse = (kernel::squared_error(user_rows, item_rows, &test[..], &model, bounds) / test.len() as f64).sqrt();
+        let rmse = (kernel::squared_error(user_rows, item_rows, Block::Wide(&test), &model, bounds)
+            / test.len() as f64)
+            .sqrt();
         println!(
             "epoch {:2}  train {:.4}  test {rmse:.4}  {:.1} M ratings/s  {seconds:.4} s  total {wall:.3} s, processor {cpu:.2}",
             epoch + 1,
-            (error / train.len() as f64).sqrt(),
-            train.len() as f64 / seconds / 1e6
+            (error / count as f64).sqrt(),
+            count as f64 / seconds / 1e6
         );
         if rmse <= target {
             break;

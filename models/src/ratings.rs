@@ -16,7 +16,7 @@ use std::path::Path;
 use dialect::{Dialect, FirstLine};
 pub use error::{Column, LineProblem, ReadError, Separator};
 pub use list::RatingList;
-pub(crate) use list::{DIFFERENT_MAX, NEAR};
+pub(crate) use list::{DIFFERENT_MAX, apart};
 pub use pairs::{PairsError, read_pairs};
 use row::Row;
 pub use split::Split;

@@ -4,6 +4,7 @@ use hemiola::{Consistency, Deployment, sim};
 use hemiola_models::Rating;
 use hemiola_models::generate::{Synthetic, generate};
 use hemiola_models::mf::kernel::{self, Step};
+use hemiola_models::mf::near::Block;
 use hemiola_models::mf::train::{Arranged, Config, Cut, Trained, train};
 use hemiola_models::mf::{Biases, Model, blocks, factor_columns, initial, row_width};
 use hemiola_models::ratings::{RatingList, Ratings};
@@ -88,7 +89,7 @@ fn sequential(config: &Config) -> (Vec<f32>, Vec<f32>) {
                     let change = &mut changes[worker][rows.clone()];
                     let before: Vec<f32> = item_rows[rows].iter().zip(&*change).map(|(x, d)| x + d).collect();
                     let mut after = before.clone();
-                    kernel::sgd_block(&mut user_rows[worker], &mut after, part, &model, &step);
+                    kernel::sgd_block(&mut user_rows[worker], &mut after, Block::Wide(part), &model, &step);
                     change.iter_mut().zip(after.iter().zip(&before)).for_each(|(d, (new, old))| *d += new - old);
                 }
             }

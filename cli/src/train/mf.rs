@@ -14,7 +14,7 @@ use hemiola::checkpoint::Checkpoints;
 use hemiola::{Consistency, Deployment, Outcome};
 use hemiola_models::mf::model::MfModel;
 use hemiola_models::mf::splash;
-use hemiola_models::mf::train::{Arranged, Config, Cut, Epoch, Quality, Trained, train_saved};
+use hemiola_models::mf::train::{Arranged, Config, Epoch, Quality, Trained, train_saved};
 use hemiola_models::mf::{Biases, StepSize, Training};
 use hemiola_models::ratings::{RatingList, Ratings, Split, SplitError};
 use hemiola_models::resume::CLOCKS_PER_EPOCH;
@@ -293,7 +293,7 @@ impl Problem {
             consistency,
             precision: self.consistency.precision(deployment)?,
             clocks_per_epoch,
-            cut: if training.schedule().sends_gradients() { Cut::Ratings } else { Cut::Items },
+            cut: defaults.cut,
             rounds_per_clock: defaults.rounds_per_clock,
             chunks: defaults.chunks.max(2 * threads),
             patience,

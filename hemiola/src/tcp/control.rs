@@ -39,6 +39,7 @@ impl ControlSender {
         let mut untold = self.0.untold.lock();
         if untold.gone {
             say("the launcher can no longer be told anything");
+            return;
         }
         untold.messages.push(message);
         self.0.changed.notify_one();

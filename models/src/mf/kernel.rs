@@ -4,8 +4,8 @@
 //! chosen at run time, and for common ranks, whose loops the compiler then unrolls.
 //!
 //! A step costs about `8 · rank` floating-point operations (two for the product, six for the two updates, per factor) and
-//! moves the rating's 5 bytes (12 where it is not [`Near`](super::near::Near)) and `16 · rank` bytes of factors: both rows read and written. At rank 32 that is 256
-//! operations and 524 bytes.
+//! moves the rating's 5 bytes (12 where it is not [`Near`](super::near::Near)) and `16 · rank` bytes of factors: both rows
+//! read and written. At rank 32 that is 256 operations and 517 bytes.
 
 use super::near::{Block, Sequence};
 use super::{Biases, LANES, Model, factor_columns, row_width};
@@ -28,14 +28,8 @@ pub struct Step {
 ///
 /// # Panics
 /// If a rating names a row that is not there.
-pub fn sgd_block<'a>(
-    users: &mut [f32],
-    items: &mut [f32],
-    ratings: impl Into<Block<'a>>,
-    model: &Model,
-    step: &Step,
-) -> f64 {
-    match ratings.into() {
+pub fn sgd_block(users: &mut [f32], items: &mut [f32], ratings: Block<'_>, model: &Model, step: &Step) -> f64 {
+    match ratings {
         Block::Near(ratings) => dispatch(Sgd { users, items, ratings, model, step }),
         Block::Wide(ratings) => dispatch(Sgd { users, items, ratings, model, step }),
     }
@@ -58,14 +52,14 @@ pub struct GradientStep {
 ///
 /// # Panics
 /// If a rating names a row that is not there.
-pub fn gradient_block<'a>(
+pub fn gradient_block(
     (users, squares): (&mut [f32], &mut [f32]),
     (items, gradients): (&[f32], &mut [f32]),
-    ratings: impl Into<Block<'a>>,
+    ratings: Block<'_>,
     model: &Model,
     step: &GradientStep,
 ) -> f64 {
-    match ratings.into() {
+    match ratings {
         Block::Near(ratings) => dispatch(Gradient { users, squares, items, gradients, ratings, model, step }),
         Block::Wide(ratings) => dispatch(Gradient { users, squares, items, gradients, ratings, model, step }),
     }
@@ -75,14 +69,8 @@ pub fn gradient_block<'a>(
 ///
 /// # Panics
 /// If a rating names a row that is not there.
-pub fn squared_error<'a>(
-    users: &[f32],
-    items: &[f32],
-    ratings: impl Into<Block<'a>>,
-    model: &Model,
-    bounds: (f32, f32),
-) -> f64 {
-    match ratings.into() {
+pub fn squared_error(users: &[f32], items: &[f32], ratings: Block<'_>, model: &Model, bounds: (f32, f32)) -> f64 {
+    match ratings {
         Block::Near(ratings) => dispatch(SquaredError { users, items, ratings, model, bounds }),
         Block::Wide(ratings) => dispatch(SquaredError { users, items, ratings, model, bounds }),
     }
@@ -420,7 +408,7 @@ mod tests {
             };
             let ratings: Vec<Rating> = (0..400).map(rating).collect();
             let stored = Stored::new(ratings.clone().into());
-            assert!(matches!(stored, Stored::Near(_)));
+            assert!(matches!(stored, Stored::Near(..)));
             let rows = |seed| {
                 let mut rows = vec![0.0; ROWS as usize * row_width(rank)];
                 let init = initial(rank, 1.0, seed);
@@ -526,6 +514,6 @@ mod tests {
         let model = Model { rank: 4, biases: Biases::With, mean: 0.0 };
         let (mut users, mut items) = (vec![0.0; row_width(4)], vec![0.0; row_width(4)]);
         let ratings = [Rating { user: 1, item: 0, value: 1.0 }];
-        sgd_block(&mut users, &mut items, &ratings[..], &model, &Step { rate: 0.1, damping: 0.0, l2: 0.0 });
+        sgd_block(&mut users, &mut items, Block::Wide(&ratings), &model, &Step { rate: 0.1, damping: 0.0, l2: 0.0 });
     }
 }

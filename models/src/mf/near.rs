@@ -2,24 +2,16 @@
 //! bytes each, and values from a list of the different ones.
 
 use super::Rating;
-use crate::ratings::{DIFFERENT_MAX, NEAR, RatingList};
+use crate::ratings::{DIFFERENT_MAX, RatingList, apart};
 use std::ops::Range;
 
 /// Ratings in order, in five bytes each where that is enough, otherwise as they are.
 #[derive(Debug)]
 pub enum Stored {
-    /// In five bytes.
-    Near(NearRatings),
+    /// In five bytes: user and item of each, which of the different values it has, and those.
+    Near(Vec<u32>, Vec<u8>, Box<[f32; DIFFERENT_MAX]>),
     /// As they are.
     Wide(Vec<Rating>),
-}
-
-/// Ratings in five bytes each.
-#[derive(Debug)]
-pub struct NearRatings {
-    places: Vec<u32>,
-    which: Vec<u8>,
-    different: Box<[f32; DIFFERENT_MAX]>,
 }
 
 /// Some of the ratings, one after the other.
@@ -34,7 +26,6 @@ pub enum Block<'a> {
 /// Ratings in five bytes each.
 #[derive(Clone, Copy, Debug)]
 pub struct Near<'a> {
-    /// The user in the lower half, the item in the upper.
     places: &'a [u32],
     which: &'a [u8],
     different: &'a [f32; DIFFERENT_MAX],
@@ -54,8 +45,8 @@ impl Sequence for Near<'_> {
 
     #[inline(always)]
     fn get(self, index: usize) -> Rating {
-        let place = self.places[index];
-        Rating { user: place % NEAR, item: place / NEAR, value: self.different[self.which[index] as usize] }
+        let [user, item] = apart(self.places[index]);
+        Rating { user, item, value: self.different[self.which[index] as usize] }
     }
 }
 
@@ -78,29 +69,16 @@ impl Stored {
             Ok((places, which, values)) => {
                 let mut different = Box::new([0.0; DIFFERENT_MAX]);
                 different[..values.len()].copy_from_slice(&values);
-                Self::Near(NearRatings { places, which, different })
+                Self::Near(places, which, different)
             }
             Err(ratings) => Self::Wide(ratings.into_vec()),
         }
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Near(ratings) => ratings.which.len(),
-            Self::Wide(ratings) => ratings.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Some of them.
     pub fn block(&self, range: Range<usize>) -> Block<'_> {
         match self {
-            Self::Near(NearRatings { places, which, different }) => {
+            Self::Near(places, which, different) => {
                 Block::Near(Near { places: &places[range.clone()], which: &which[range], different })
             }
             Self::Wide(ratings) => Block::Wide(&ratings[range]),
@@ -137,12 +115,6 @@ impl<'a> Block<'a> {
     }
 }
 
-impl<'a> From<&'a [Rating]> for Block<'a> {
-    fn from(ratings: &'a [Rating]) -> Self {
-        Self::Wide(ratings)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,8 +127,7 @@ mod tests {
         let many: Vec<Rating> = near.iter().map(|rating| Rating { value: rating.item as f32, ..*rating }).collect();
         for (ratings, is_near) in [(near, true), (far, false), (many, false)] {
             let stored = Stored::new(ratings.clone().into());
-            assert_eq!(matches!(stored, Stored::Near(_)), is_near);
-            assert_eq!(stored.len(), 5001);
+            assert_eq!(matches!(stored, Stored::Near(..)), is_near);
             assert!(stored.block(0..5001).iter().eq(ratings.iter().copied()));
             assert!(stored.block(1234..1237).iter().eq(ratings[1234..1237].iter().copied()));
         }

@@ -42,7 +42,7 @@ pub struct Config {
     pub precision: Precision,
     /// Into how many clocks an epoch is cut.
     pub clocks_per_epoch: u32,
-    /// What it is cut by.
+    /// What it is cut by, where no stored procedure takes steps.
     pub cut: Cut,
     /// How often a worker goes through the chunks of items in a clock. Where rows are sent before a clock ends, it meets
     /// new ones each time; otherwise once is as good and faster.
@@ -80,8 +80,8 @@ pub enum Cut {
     /// By items: a worker trains on all its ratings of some chunks in a clock, and others are at other chunks. A row
     /// travels but once in an epoch from each worker, and few change it at a time.
     Items,
-    /// By ratings: a clock has a part of the ratings of every item, as the papers' clocks have. A stored procedure needs
-    /// this, because it makes one step of all that a clock brings for a row.
+    /// By ratings: a clock has a part of the ratings of every item, as the papers' clocks have, and as those of stored
+    /// procedures must, because one step is made of all that a clock brings for a row.
     Ratings,
 }
 
@@ -191,15 +191,19 @@ impl Config {
         Ok(())
     }
 
+    fn cut(&self) -> Cut {
+        if gradient::procedure(self.training.step).is_some() { Cut::Ratings } else { self.cut }
+    }
+
     /// Into how many parts the ratings of a chunk are cut, of which a worker trains on one at a time.
     fn parts(&self) -> usize {
-        let clocks = if self.cut == Cut::Ratings { self.clocks_per_epoch } else { 1 };
+        let clocks = if self.cut() == Cut::Ratings { self.clocks_per_epoch } else { 1 };
         clocks as usize * self.rounds_per_clock as usize
     }
 
     /// How many of `items` a chunk has: with [`Cut::Items`] as many chunks are for every clock.
     fn chunk_rows(&self, items: u32) -> u32 {
-        let unit = if self.cut == Cut::Items { self.clocks_per_epoch } else { 1 };
+        let unit = if self.cut() == Cut::Items { self.clocks_per_epoch } else { 1 };
         let chunks = self.chunks.checked_next_multiple_of(unit).unwrap_or(u32::MAX);
         items.div_ceil(chunks.min(items))
     }
@@ -353,7 +357,7 @@ pub fn train_saved(
     mut observe: impl FnMut(&Epoch) + Send,
 ) -> Result<Trained, TrainError> {
     config.validate()?;
-    if config.patience.is_some() && data.ratings.read().len() == data.train {
+    if config.patience.is_some() && (0..data.workers()).all(|worker| data.test_blocks.worker_range(worker).is_empty()) {
         return Err(TrainError::NothingHeldOut);
     }
     let mut epochs = Vec::new();
@@ -419,7 +423,7 @@ impl<'a> WorkerProgram<'a> {
         let (chunks, rounds) = (self.data.chunks(), self.config.rounds_per_clock as usize);
         let clocks = self.config.clocks_per_epoch as usize;
         let first = self.worker * chunks / self.data.workers();
-        let (turns, parts) = match self.config.cut {
+        let (turns, parts) = match self.config.cut() {
             Cut::Items => (chunks * clock / clocks..chunks * (clock + 1) / clocks, 0..rounds),
             Cut::Ratings => (0..chunks, clock * rounds..(clock + 1) * rounds),
         };

@@ -9,7 +9,7 @@ pub(crate) const DIFFERENT_MAX: usize = 256;
 const SLOT_BITS: u32 = 10;
 const SLOTS: usize = 1 << SLOT_BITS;
 /// A user and an item fit into one number, the user in its lower half, if both are below this.
-pub(crate) const NEAR: u32 = 1 << 16;
+const NEAR: u32 = 1 << 16;
 
 /// Ratings one after the other, in twelve bytes each: four less as long as there are few users and few items, and three
 /// less as long as there are few different values.
@@ -293,7 +293,9 @@ fn together([user, item]: [u32; 2]) -> u32 {
     user + item * NEAR
 }
 
-fn apart(pair: u32) -> [u32; 2] {
+/// The user and the item in one number.
+#[inline(always)]
+pub(crate) fn apart(pair: u32) -> [u32; 2] {
     [pair % NEAR, pair / NEAR]
 }
 
