@@ -24,6 +24,20 @@ impl RowSet {
         }
     }
 
+    /// Says whether the row is new.
+    pub(crate) fn insert(&mut self, row: u64) -> bool {
+        match self {
+            Self::Bits { words, summary } => {
+                let (word, bit) = (&mut words[(row / 64) as usize], 1 << (row % 64));
+                let new = *word & bit == 0;
+                *word |= bit;
+                summary[(row / 4096) as usize] |= 1 << (row / 64 % 64);
+                new
+            }
+            Self::Tree(tree) => tree.insert(row),
+        }
+    }
+
     pub(crate) fn insert_all(&mut self, rows: &[u64]) {
         match self {
             Self::Bits { words, summary } => {
@@ -177,6 +191,7 @@ mod tests {
             }
             a.remove_all(&[64, 8999, 5]);
             assert!(a.contains(63) && !a.contains(64));
+            assert!(!a.insert(63) && a.insert(4) && a.contains(4));
             assert_eq!(a.intersection(&b), [63]);
             a.clear();
             assert!(a.intersection(&b).is_empty());

@@ -1,6 +1,7 @@
 //! A shard: the owner of one part of every table. It applies updates when the consistency model lets others see
 //! them, answers reads when its rows are new enough, and pushes what changed to those who asked for it.
 
+mod authors;
 mod early;
 mod lag;
 pub mod tasks;
@@ -24,6 +25,7 @@ use crate::stored::Stored;
 use crate::task::Node;
 use crate::values::Values;
 use crate::{Array, Event};
+use authors::Authors;
 use early::Early;
 use lag::Lag;
 use std::collections::VecDeque;
@@ -69,6 +71,8 @@ struct ShardTable {
     stored: Option<Stored>,
     /// The rows changed since they were last pushed.
     dirty: RowSet,
+    /// Who changed them, where clients need not be sent what they have changed themselves.
+    authors: Option<Authors>,
     subscribers: Vec<Subscriber>,
     /// Reads that wait for the shard's clock.
     waiting: Vec<Waiting>,
@@ -156,6 +160,8 @@ impl Shard {
         let table = |(i, schema): (usize, &TableSchema)| {
             let store = Store::new(schema, |chunk| schema.shard_of_unit(chunk as u64, job.shards) == id);
             let stored = if let Store::Flat(slab) = &store { Stored::new(schema, slab, clients) } else { None };
+            let lag = Sieve::new(TableId(i as u32), schema, Direction::Rows, Process::Server(id), &ledger)
+                .map(|sieve| Lag::new(sieve, schema));
             ShardTable {
                 id: TableId(i as u32),
                 store,
@@ -168,8 +174,8 @@ impl Shard {
                 unseen: VecDeque::new(),
                 recycler: Recycler::new(RECYCLED_NUMBERS_MAX),
                 early: job.budget.map(|budget| Early::new(&budget)),
-                lag: Sieve::new(TableId(i as u32), schema, Direction::Rows, Process::Server(id), &ledger)
-                    .map(|sieve| Lag::new(sieve, schema)),
+                authors: Authors::new(schema, job, lag.is_some()),
+                lag,
                 schema: schema.clone(),
             }
         };
@@ -484,6 +490,9 @@ impl ShardTable {
             stored.release(&held.snapshots);
         }
         if self.schema.consistency.is_eager() {
+            if let Some(authors) = &mut self.authors {
+                authors.note(held.client, &held.rows, &self.dirty);
+            }
             self.dirty.insert_all(&held.rows);
         }
     }
@@ -515,7 +524,7 @@ impl ShardTable {
         }
     }
 
-    /// Sends each client the changed rows that it has registered for and no filter holds back.
+    /// Sends each client the changed rows that it has registered for, has not changed alone, and no filter holds back.
     fn push_changes(
         &mut self,
         (shard, clock): (ShardId, Clock),
@@ -528,7 +537,10 @@ impl ShardTable {
             self.dirty.remove_all(&held_back);
         }
         for client in (0..self.subscribers.len() as u32).map(ClientId) {
-            let rows = self.dirty.intersection(&self.subscribers[client.index()].registered);
+            let mut rows = self.dirty.intersection(&self.subscribers[client.index()].registered);
+            if let Some(authors) = &self.authors {
+                rows.retain(|&row| !authors.knows(client, row));
+            }
             let dropped = sabotage.is(Sabotage::DropCallback) && (clock.0 + client.0).is_multiple_of(3);
             if !rows.is_empty() && !dropped {
                 outbox.extend(self.rows_messages(client, clock, rows.into()));
@@ -538,6 +550,7 @@ impl ShardTable {
             self.note_pushed(&self.dirty.intersection(&self.dirty));
         }
         self.dirty.clear();
+        self.authors.iter_mut().for_each(Authors::clear);
         self.dirty.insert_all(&held_back);
         self.forget_weights();
         Ok(())

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How much later than it begins a clock is told at most.
-const CLOCKS_EVERY: Duration = Duration::from_millis(5);
+const CLOCKS_EVERY: Duration = Duration::from_millis(20);
 
 /// The way to the launcher.
 #[derive(Clone, Default)]

@@ -11,6 +11,7 @@ use hemiola_core::link::{Arrival, Link, LinkError};
 use hemiola_core::sabotage::Sabotage;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_send_buffer_size;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -24,8 +25,8 @@ const QUEUE_MESSAGES_MAX: usize = 256;
 /// With so much unacknowledged and nothing to say, an acknowledgement travels alone.
 const UNACKNOWLEDGED_MESSAGES: u64 = 32;
 const UNACKNOWLEDGED_BYTES: u64 = 1 << 20;
-/// As much fits into a connection that takes anything at all.
-const LITTLE_BYTES: u64 = 4096;
+/// Copying more into a connection takes longer than waking another thread to do it.
+const LITTLE_BYTES: u64 = 256 << 10;
 
 /// A stream that sends messages `M`.
 pub(crate) struct Lane<M> {
@@ -64,6 +65,8 @@ struct State<M> {
 /// A connection, and the filters of what is written to it.
 struct Connection {
     stream: TcpStream,
+    /// As much it takes at once if it takes anything at all.
+    little: u64,
     /// Locked by the one who writes, for one batch.
     outgoing: Option<Mutex<Outgoing>>,
 }
@@ -123,7 +126,9 @@ impl<M> Lane<M> {
         state.queue = if self.paced { VecDeque::new() } else { std::mem::take(&mut again).into() };
         state.frames_on_connection = 0;
         let outgoing = self.encodings.as_ref().map(|encodings| Mutex::new(encodings.outgoing()));
-        if let Some(old) = state.connection.replace(Arc::new(Connection { stream, outgoing })) {
+        // Whoever may write finds a third of the buffer free, and a byte there takes two with what the system adds to it.
+        let little = socket_send_buffer_size(&stream).map_or(0, |bytes| (bytes as u64 / 8).min(LITTLE_BYTES));
+        if let Some(old) = state.connection.replace(Arc::new(Connection { stream, little, outgoing })) {
             shut(&old.stream);
         }
         drop(state);
@@ -194,8 +199,9 @@ impl<M> Lane<M> {
             return Written::default();
         }
         let mut bytes = state.queue.iter().map(|(number, message)| (self.lay_out)(message, *number, 0).wire_bytes());
-        let little = bytes.try_fold(0, |sum, bytes| (sum + bytes <= LITTLE_BYTES).then_some(sum + bytes)).is_some();
-        let at_once = little && !self.paced && state.connection.as_ref().is_some_and(|to| takes_at_once(&to.stream));
+        let mut little = |most| bytes.try_fold(0, |sum, bytes| (sum + bytes <= most).then_some(sum + bytes)).is_some();
+        let mut takes = |to: &Connection| little(to.little) && takes_at_once(&to.stream);
+        let at_once = !self.paced && state.connection.as_ref().is_some_and(|to| takes(to));
         let written = if at_once { self.write_batch(state) } else { None };
         // Who came while this was writing has left its message to it.
         if written.is_none() || self.state.lock().has_something_to_write() {
@@ -262,7 +268,7 @@ impl<M> Lane<M> {
     }
 
     fn write(&self, batch: &Batch<M>) -> Result<Written, Unwritten> {
-        let Connection { stream, outgoing } = &*batch.connection;
+        let Connection { stream, outgoing, .. } = &*batch.connection;
         let mut outgoing = outgoing.as_ref().map(|outgoing| outgoing.lock());
         let mut saved = 0;
         let mut encode = |(number, message)| {

@@ -281,8 +281,8 @@ impl ShardServer {
             return Ok(());
         }
         if others {
-            // This client's own is written here.
-            self.lanes.iter().filter(|other| !Arc::ptr_eq(other, lane)).for_each(|other| other.wake());
+            // Much is written by the others' writers, which need not wait for one another.
+            self.lanes.iter().filter(|other| !Arc::ptr_eq(other, lane)).for_each(|other| _ = other.flush_little());
         }
         lane.flush();
         Ok(())

@@ -1,0 +1,164 @@
+//! What a shard pushes: to a client whatever others have changed, and nothing that it has changed alone, because its own
+//! copy is the shard's row by then.
+
+use hemiola_core::message::{ToClient, ToShard};
+use hemiola_core::sabotage::Sabotage;
+use hemiola_core::{
+    Client, ClientId, Clock, Consistency, Job, Rows, Shard, ShardId, TableId, TableSchema, Values, WorkerId,
+};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Poll;
+
+const TABLE: TableId = TableId(0);
+const ROWS: u64 = 5;
+const CLIENTS: u32 = 3;
+
+/// Clients and a shard, and the messages between them that have not arrived.
+struct Cluster {
+    shard: Shard,
+    clients: Vec<Client>,
+    to_shard: Vec<VecDeque<Arc<ToShard>>>,
+    to_clients: Vec<VecDeque<Arc<ToClient>>>,
+}
+
+impl Cluster {
+    fn new(consistency: Consistency) -> Self {
+        let tables = vec![TableSchema { consistency, ..TableSchema::dense("t", ROWS, 2) }];
+        let job = Job { tables, workers_per_client: vec![1; CLIENTS as usize], shards: 1, budget: None };
+        Self {
+            shard: Shard::new(ShardId(0), &job, Sabotage::None),
+            clients: (0..CLIENTS).map(|id| Client::new(ClientId(id), &job, Sabotage::None)).collect(),
+            to_shard: vec![VecDeque::new(); CLIENTS as usize],
+            to_clients: vec![VecDeque::new(); CLIENTS as usize],
+        }
+    }
+
+    /// What the client's worker sees of all rows, if it need not wait.
+    fn read(&mut self, client: usize) -> Option<Vec<f32>> {
+        let read = self.clients[client].get(WorkerId(client as u32), TABLE, &Rows::Range(0..ROWS));
+        match read.expect("rows of the table") {
+            Poll::Ready(Values::Dense { numbers, .. }) => Some(numbers.to_vec()),
+            _ => None,
+        }
+    }
+
+    fn inc(&mut self, client: usize, row: u64, by: f32) {
+        let update = Values::dense(2, vec![by, -by / 3.0]);
+        let made = self.clients[client].inc(WorkerId(client as u32), TABLE, &[row], &update);
+        assert!(made.expect("it fits the table").is_ready());
+    }
+
+    fn clock_of(&self, client: usize) -> Clock {
+        self.clients[client].clock_of(WorkerId(client as u32))
+    }
+
+    fn clock(&mut self, client: usize) {
+        if self.clients[client].may_start(WorkerId(client as u32)) {
+            self.clients[client].clock(WorkerId(client as u32)).expect("no filter fails");
+        }
+    }
+
+    /// Lets the first message to or from a client arrive. Gives the rows that it was pushed, if any, and says whether
+    /// there was a message.
+    fn carry(&mut self, client: usize, to_client: bool) -> (Vec<u64>, bool) {
+        self.to_shard[client].extend(self.clients[client].outbox().map(|(_, message)| message));
+        if !to_client {
+            let Some(message) = self.to_shard[client].pop_front() else { return (Vec::new(), false) };
+            self.shard.receive(ClientId(client as u32), &message).expect("a correct client");
+            self.shard.outbox().for_each(|(to, message)| self.to_clients[to.index()].push_back(message));
+            return (Vec::new(), true);
+        }
+        let Some(message) = self.to_clients[client].pop_front() else { return (Vec::new(), false) };
+        self.clients[client].receive(ShardId(0), &message).expect("a correct shard");
+        let rows = if let ToClient::Rows { rows, .. } = &*message { rows.to_vec() } else { Vec::new() };
+        (rows, true)
+    }
+
+    /// Lets everything arrive; gives the rows that each client was pushed.
+    fn carry_all(&mut self) -> Vec<Vec<u64>> {
+        let mut pushed = vec![Vec::new(); CLIENTS as usize];
+        let links = (0..CLIENTS as usize).flat_map(|client| [(client, false), (client, true)]);
+        while links.clone().fold(false, |any, (client, to_client)| {
+            let (rows, arrived) = self.carry(client, to_client);
+            pushed[client].extend(rows);
+            any | arrived
+        }) {}
+        pushed
+    }
+}
+
+#[test]
+fn a_client_is_pushed_what_others_have_changed() {
+    for consistency in [Consistency::Essp { staleness: 1 }, Consistency::Async] {
+        let mut cluster = Cluster::new(consistency);
+        for client in 0..3 {
+            assert_eq!(cluster.read(client), None, "nothing is there yet");
+        }
+        cluster.carry_all();
+        for (client, row) in [(0, 0), (0, 1), (1, 1), (1, 2), (2, 4), (2, 4)] {
+            cluster.inc(client, row, 1.0);
+        }
+        (0..3).for_each(|client| cluster.clock(client));
+        assert_eq!(cluster.carry_all(), [vec![1, 2, 4], vec![0, 1, 4], vec![0, 1, 2]], "{consistency:?}");
+        // What was pushed is forgotten.
+        cluster.inc(1, 0, 1.0);
+        (0..3).for_each(|client| cluster.clock(client));
+        assert_eq!(cluster.carry_all(), [vec![0], vec![], vec![0]], "{consistency:?}");
+    }
+}
+
+#[test]
+fn under_bsp_everyone_is_pushed_everything() {
+    let mut cluster = Cluster::new(Consistency::Bsp);
+    (0..3).for_each(|client| drop(cluster.read(client)));
+    cluster.carry_all();
+    cluster.inc(0, 3, 1.0);
+    (0..3).for_each(|client| cluster.clock(client));
+    assert_eq!(cluster.carry_all(), [[3], [3], [3]]);
+}
+
+proptest! {
+    /// However messages and updates overlap, in the end every client has the shard's rows, to the bit.
+    #[test]
+    fn what_is_not_pushed_is_there_already(
+        asynchronous in any::<bool>(),
+        steps in proptest::collection::vec((0..CLIENTS as usize, 0..6u8, 0..ROWS, -9.0..9.0f32), 1..200),
+    ) {
+        let consistency = if asynchronous { Consistency::Async } else { Consistency::Essp { staleness: 1 } };
+        let mut cluster = Cluster::new(consistency);
+        for (client, step, row, by) in steps {
+            match step {
+                0 => drop(cluster.read(client)),
+                1 => cluster.inc(client, row, by),
+                2 => cluster.clock(client),
+                3 => drop(cluster.carry(client, true)),
+                _ => drop(cluster.carry(client, false)),
+            }
+        }
+        let last = (0..3).map(|client| cluster.clock_of(client)).max().expect("clients").next();
+        while (0..3).any(|client| cluster.clock_of(client) < last) {
+            for client in 0..3 {
+                if cluster.clock_of(client) < last {
+                    cluster.clock(client);
+                }
+            }
+            cluster.carry_all();
+        }
+        let views: Vec<_> = (0..3).map(|client| loop {
+            if let Some(view) = cluster.read(client) {
+                break view;
+            }
+            cluster.carry_all();
+        }).collect();
+        let rows = (0..ROWS).collect::<Vec<_>>().into();
+        let get = ToShard::Get { table: TABLE, needed: Clock(0), rows };
+        cluster.shard.receive(ClientId(0), &get).expect("a correct client");
+        let Some((_, answer)) = cluster.shard.outbox().next() else { panic!("a shard that answers") };
+        let ToClient::Rows { values: Values::Dense { numbers, .. }, .. } = &*answer else { panic!("an answer of rows") };
+        for view in views {
+            prop_assert_eq!(&view, &numbers.to_vec());
+        }
+    }
+}
