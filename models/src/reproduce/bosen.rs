@@ -3,12 +3,12 @@
 //! A simulated node has one worker: the threads of a node of the paper share a cache, so that within a node nothing is
 //! stale. Data and model are far smaller than the paper's, so everything of the network is scaled by what a node sends
 //! in an exchange, which is all that it sends in a pass under bounded staleness alone: every update to its shard, and
-//! every row that changed to every client. In the paper's §5.2, MC-640 spends 63 % of the bandwidth of BS-8, which
-//! spends eight times that of BS; so 640 Mbit/s are 5 exchanges a pass, 320 Mbit/s half of it, and the Gigabit Ethernet 8.
+//! every row that changed to every client. How many exchanges a pass a budget of the paper's is, is taken from what its
+//! text says of each problem (`Problem::exchanges_per_megabit`).
 //!
-//! What the end of a clock must send keeps to the budget here, too, and takes as long: at 200 Mbit/s, which are 1.6
-//! exchanges, more than half of the next pass, where the network carries it in an eighth. The early data that there is
-//! room for in the rest of the pass gain less than this delay costs, so that the smallest budget is no gain.
+//! What the end of a clock must send keeps to the budget here, too, and takes as long: at 4 exchanges a pass a quarter of
+//! the next one, where the network carries it in a twentieth. So a small budget gains less than a large one by more than
+//! what it sends early.
 
 mod adarevision;
 mod bandwidth;
@@ -30,9 +30,6 @@ use hemiola::sim;
 use hemiola::{Budget, Consistency, Priority};
 use topics::Topics;
 
-/// Exchanges a pass that a megabit per second of the paper's clusters amounts to: 0.63 · 8 / 640. The text says so of
-/// topic models; of factorisation it says only that nothing waits at 200 Mbit/s, and the same is taken for it.
-const EXCHANGES_PER_MEGABIT: f64 = 0.63 * 8.0 / 640.0;
 /// What the network of the paper's clusters carries, in megabits per second.
 const LINE_MEGABITS: f64 = 1000.0;
 /// Virtual seconds of computation in a pass: long enough for a budget to be spent in many messages, short enough for a
@@ -54,11 +51,6 @@ struct Mode {
 /// Bounded staleness alone, with a clock for every pass.
 const BS: Mode = Mode { clocks: 1, managed: None };
 
-/// Managed communication with a budget of the paper's.
-fn mc(megabits: f64, priority: Priority) -> Mode {
-    Mode { clocks: 1, managed: Some((megabits * EXCHANGES_PER_MEGABIT, priority)) }
-}
-
 /// A training that can be run in any mode.
 trait Problem {
     /// Simulated nodes.
@@ -66,6 +58,9 @@ trait Problem {
 
     /// What is computed in a pass, in the units that a worker's work is told in.
     fn units(&self) -> u64;
+
+    /// Exchanges a pass that a megabit per second of the paper's cluster amounts to.
+    fn exchanges_per_megabit(&self) -> f64;
 
     /// Trains.
     fn train(
@@ -134,6 +129,16 @@ impl<P: Problem> Bench<P> {
         Ok(bench)
     }
 
+    /// How many exchanges a pass a budget of the paper's is.
+    fn exchanges(&self, megabits: f64) -> f64 {
+        megabits * self.problem.exchanges_per_megabit()
+    }
+
+    /// Managed communication with a budget of the paper's.
+    fn mc(&self, megabits: f64, priority: Priority) -> Mode {
+        Mode { clocks: 1, managed: Some((self.exchanges(megabits), priority)) }
+    }
+
     fn bytes_per_second(&self, exchanges: f64) -> f64 {
         exchanges * self.exchange / PASS_SECONDS
     }
@@ -142,7 +147,7 @@ impl<P: Problem> Bench<P> {
         let mut cluster = sim::Config::new(self.problem.nodes());
         cluster.workers_per_node = 1;
         cluster.seconds_per_unit = PASS_SECONDS * f64::from(cluster.nodes) / self.problem.units() as f64;
-        let line = self.bytes_per_second(LINE_MEGABITS * EXCHANGES_PER_MEGABIT);
+        let line = self.bytes_per_second(self.exchanges(LINE_MEGABITS));
         (cluster.network.bandwidth_out, cluster.network.bandwidth_in) = (line, line);
         let budget = |(exchanges, priority)| {
             let bytes_per_second = (self.bytes_per_second(exchanges) as u64).max(BYTES_PER_SECOND_MIN);
@@ -159,7 +164,7 @@ impl<P: Problem> Bench<P> {
 
     /// A budget of the paper's, in exchanges and in what it is here.
     fn describe(&self, megabits: f64) -> String {
-        let exchanges = megabits * EXCHANGES_PER_MEGABIT;
+        let exchanges = self.exchanges(megabits);
         let bits = self.bytes_per_second(exchanges) * 8.0 / 1e6;
         format!("{megabits} Mbit/s of the paper are {exchanges:.1} exchanges a pass, here {bits:.1} Mbit/s")
     }

@@ -1,7 +1,7 @@
 //! How many passes a target takes, by how much may be sent: the paper's figure 4.
 
 use super::super::{Findings, ReproduceError, Scale};
-use super::{BS, Bench, Course, Factorisation, Problem, Topics, list, mc, panel, times};
+use super::{BS, Bench, Course, Factorisation, Problem, Topics, list, panel, times};
 use hemiola::Priority::{Random, RelativeMagnitude};
 
 /// The loss that counts as converged where a run settles: all but half a hundredth of the way from its first evaluation to
@@ -54,19 +54,20 @@ fn topic_passes(scale: &Scale) -> u32 {
 
 pub(in crate::reproduce) fn bandwidth(scale: &Scale) -> Result<Findings, ReproduceError> {
     let factorisation = Bench::new(Factorisation::new(scale)?)?;
-    let modes = [("BS", BS), ("MC-200-R", mc(200.0, Random)), ("MC-800-R", mc(800.0, Random))];
+    let mc = |megabits| factorisation.mc(megabits, Random);
+    let modes = [("BS", BS), ("MC-200-R", mc(200.0)), ("MC-800-R", mc(800.0))];
     let mf = runs(&factorisation, &modes, factorisation_passes(scale))?;
     let mf_target = factorisation.problem.target();
 
-    let modes = [
-        ("BS", BS),
-        ("MC-320-R", mc(320.0, Random)),
-        ("MC-320-RM", mc(320.0, RelativeMagnitude)),
-        ("MC-640-R", mc(640.0, Random)),
-    ];
     let mut repeats = Vec::new();
     for seed in (scale.seed..).take(REPEATS) {
         let topics = Bench::new(Topics::new(&Scale { seed, ..*scale })?)?;
+        let modes = [
+            ("BS", BS),
+            ("MC-320-R", topics.mc(320.0, Random)),
+            ("MC-320-RM", topics.mc(320.0, RelativeMagnitude)),
+            ("MC-640-R", topics.mc(640.0, Random)),
+        ];
         let courses = runs(&topics, &modes, topic_passes(scale))?;
         repeats.push((topics, courses));
     }

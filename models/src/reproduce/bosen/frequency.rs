@@ -1,7 +1,7 @@
 //! How often rows are sent, by what goes first: the paper's figure 5a.
 
 use super::super::{Findings, ReproduceError, Scale, Series};
-use super::{Bench, STALENESS, Topics, mc, panel};
+use super::{Bench, STALENESS, Topics, panel};
 use hemiola::{Consistency, Priority};
 
 /// The orders, and whether they look at magnitudes.
@@ -18,7 +18,7 @@ pub(in crate::reproduce) fn frequency(scale: &Scale) -> Result<Findings, Reprodu
     let passes = (scale.passes / 4).max(1);
     let (mut series, mut skews) = (Vec::new(), Vec::new());
     for (name, priority, by_magnitude) in ORDERS {
-        let cluster = bench.cluster(mc(320.0, priority));
+        let cluster = bench.cluster(bench.mc(320.0, priority));
         let mut times = bench.problem.rows_sent(&cluster, consistency, passes)?;
         times.sort_unstable();
         let rows = times.len().max(1) as f64;

@@ -2,13 +2,13 @@
 
 use super::super::{Findings, ReproduceError, Scale, Series};
 use super::bandwidth::{factorisation_passes, runs};
-use super::{BS, Bench, Course, EXCHANGES_PER_MEGABIT, Factorisation, Problem, Topics, list, mc, panel, times};
+use super::{BS, Bench, Course, Factorisation, Problem, Topics, list, panel, times};
 use hemiola::Priority::{Random, RelativeMagnitude};
 
-/// What a run may send, in megabits of the paper, and what it took.
+/// What a run may send, in exchanges a pass, and what it took.
 struct Cost {
     name: &'static str,
-    megabits: f64,
+    budget: f64,
     /// As a multiple of what a pass took under bounded staleness alone.
     time: f64,
     /// As exchanges a pass.
@@ -23,13 +23,13 @@ fn costs<P: Problem>(
     let alone = bench.run(BS, passes)?;
     let cost = |name, megabits, course: &Course| Cost {
         name,
-        megabits,
+        budget: bench.exchanges(megabits),
         time: course.seconds_per_pass / alone.seconds_per_pass,
         sent: course.bytes_per_pass / bench.exchange,
     };
     let mut costs = vec![cost("BS", 0.0, &alone)];
     for &(name, megabits) in budgets {
-        costs.push(cost(name, megabits, &bench.run(mc(megabits, Random), passes)?));
+        costs.push(cost(name, megabits, &bench.run(bench.mc(megabits, Random), passes)?));
     }
     Ok(costs)
 }
@@ -45,19 +45,15 @@ pub(in crate::reproduce) fn overhead(scale: &Scale) -> Result<Findings, Reproduc
     let (mut panels, mut sentences, mut holds) = (Vec::new(), Vec::new(), true);
     for (model, costs) in [("matrix factorisation", &mf), ("topic model", &lda)] {
         let one = |cost: &Cost| {
-            let budget = cost.megabits * EXCHANGES_PER_MEGABIT;
-            let of_budget = if budget > 0.0 { format!(" of {budget:.1}") } else { String::new() };
+            let of_budget = if cost.budget > 0.0 { format!(" of {:.1}", cost.budget) } else { String::new() };
             format!("{} {:.2}{of_budget} exchanges and {:.2} times as long", cost.name, cost.sent, cost.time)
         };
         sentences.push(format!("{model}: {}", costs.iter().map(one).collect::<Vec<_>>().join(", ")));
         // Headers and acknowledgements are part of the budget, not of the bytes counted.
-        holds &= costs[1..].iter().all(|cost| {
-            let spent = cost.sent / (cost.megabits * EXCHANGES_PER_MEGABIT);
-            (0.6..=1.02).contains(&spent) && cost.time <= 1.12
-        });
+        holds &= costs[1..].iter().all(|cost| (0.6..=1.02).contains(&(cost.sent / cost.budget)) && cost.time <= 1.12);
         let series = |name: &str, y: fn(&Cost) -> f64| Series {
             name: name.to_owned(),
-            points: costs.iter().map(|cost| (cost.megabits * EXCHANGES_PER_MEGABIT, y(cost))).collect(),
+            points: costs.iter().map(|cost| (cost.budget, y(cost))).collect(),
         };
         let title = format!("{model}, 0 is bounded staleness alone");
         let both = vec![series("time, multiple of BS", |cost| cost.time), series("exchanges sent", |cost| cost.sent)];
@@ -74,9 +70,9 @@ pub(in crate::reproduce) fn time(scale: &Scale) -> Result<Findings, ReproduceErr
     let bench = Bench::new(Factorisation::new(scale)?)?;
     let modes = [
         ("BS", BS),
-        ("MC-200-R", mc(200.0, Random)),
-        ("MC-800-R", mc(800.0, Random)),
-        ("MC-800-RM", mc(800.0, RelativeMagnitude)),
+        ("MC-200-R", bench.mc(200.0, Random)),
+        ("MC-800-R", bench.mc(800.0, Random)),
+        ("MC-800-RM", bench.mc(800.0, RelativeMagnitude)),
     ];
     let courses = runs(&bench, &modes, factorisation_passes(scale))?;
     let target = bench.problem.target();
