@@ -8,7 +8,7 @@
 //! read and written. At rank 32 that is 256 operations and 517 bytes.
 
 use super::near::{Block, Sequence};
-use super::{Biases, LANES, Model, factor_columns, row_width};
+use super::{Biases, LANES, Model, OTHER_COLUMNS, factor_columns, row_width};
 use hemiola::fetch;
 
 /// The step sizes of one call of [`sgd_block`].
@@ -142,7 +142,7 @@ impl<R: Sequence> Sgd<'_, R> {
     #[inline(always)]
     fn steps<const COLUMNS: usize, const BIASES: bool, const ADAPTIVE: bool, V: Vector>(self) -> f64 {
         let columns = if COLUMNS == 0 { factor_columns(self.model.rank) } else { COLUMNS };
-        let (bias, seen, width) = (columns, columns + 1, columns + LANES);
+        let (bias, seen, width) = (columns, columns + 1, columns + OTHER_COLUMNS);
         let Step { rate, damping, l2 } = *self.step;
         let mut total = 0.0;
         for index in 0..self.ratings.len() {
@@ -205,7 +205,7 @@ impl<R: Sequence> Loop for Gradient<'_, R> {
     #[inline(always)]
     fn run<const COLUMNS: usize, V: Vector>(self) -> f64 {
         let columns = if COLUMNS == 0 { factor_columns(self.model.rank) } else { COLUMNS };
-        let (bias, width) = (columns, columns + LANES);
+        let (bias, width) = (columns, columns + OTHER_COLUMNS);
         let GradientStep { rate, l2 } = *self.step;
         let mut total = 0.0;
         for rating in (0..self.ratings.len()).map(|index| self.ratings.get(index)) {

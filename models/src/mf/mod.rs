@@ -11,8 +11,7 @@
 //! | `0..rank` | factors |
 //! | `rank..factor_columns(rank)` | zeros, which the step leaves at zero |
 //! | `factor_columns(rank)` | bias (zero and unused without biases) |
-//! | the next | sum of the squared errors the row has seen (only under [`StepSize::Adaptive`]) |
-//! | the rest | zeros, so that rows start on 32-byte boundaries of an aligned slab |
+//! | the last | sum of the squared errors the row has seen (only under [`StepSize::Adaptive`]) |
 
 pub mod blocks;
 pub mod kernel;
@@ -70,6 +69,10 @@ impl Default for Training {
 /// Floats are worked on in groups of this many, the width of an AVX register.
 const LANES: usize = 8;
 
+/// Numbers of a row that are no factors: its bias, and the squared errors it has seen. Rows that begin at multiples of an
+/// AVX register's width would be 6 numbers longer, which costs more on the way than it gains in the step.
+const OTHER_COLUMNS: usize = 2;
+
 /// Columns of a row that hold factors, or the zeros that fill their last group.
 pub fn factor_columns(rank: usize) -> usize {
     rank.next_multiple_of(LANES)
@@ -77,7 +80,7 @@ pub fn factor_columns(rank: usize) -> usize {
 
 /// Floats in the row of a user or an item.
 pub fn row_width(rank: usize) -> usize {
-    factor_columns(rank) + LANES
+    factor_columns(rank) + OTHER_COLUMNS
 }
 
 /// The initial values of a table of rows: random factors, and zeros elsewhere.
