@@ -149,7 +149,7 @@ def compare(data, rank, bandwidth):
         their_passes = min(libmf_passes(data, rank, rate) for rate in (0.05, 0.1))
         for passes, seconds in ((their_passes, theirs), (our_passes, ours)):
             line += f"   {passes:3.0f} {passes * seconds[0]:5.2f} {passes * seconds[1]:5.2f}"
-    width = -(-rank // 8) * 8 + 8
+    width = -(-rank // 8) * 8 + 2
     rows, near = 2 * 2 * 4 * width, 4 * width * sum(data.shape) <= largest_cache()
     few = data.shape[0] / THREADS <= 1 << 16 and len(np.unique(data.train["value"])) <= 256
     moved = (5 if few else 12) + (0 if near else rows)
