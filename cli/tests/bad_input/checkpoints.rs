@@ -80,7 +80,7 @@ pub(crate) const CASES: &[Case] = &[
     (
         "train mf good.csv --rank 4 --workers 1 --resume cut",
         1,
-        "cut/clock-0000000002/worker-0000.state: is damaged: it has 100 bytes, and was written with 1410; \
+        "cut/clock-0000000002/worker-0000.state: is damaged: it has 100 bytes, and was written with 930; \
          the newest good checkpoint before it is cut/clock-0000000001",
     ),
     (
