@@ -27,25 +27,14 @@ impl RowSet {
     /// Says whether the row is new.
     pub(crate) fn insert(&mut self, row: u64) -> bool {
         match self {
-            Self::Bits { words, summary } => {
-                let (word, bit) = (&mut words[(row / 64) as usize], 1 << (row % 64));
-                let new = *word & bit == 0;
-                *word |= bit;
-                summary[(row / 4096) as usize] |= 1 << (row / 64 % 64);
-                new
-            }
+            Self::Bits { words, summary } => set_bit(words, summary, row),
             Self::Tree(tree) => tree.insert(row),
         }
     }
 
     pub(crate) fn insert_all(&mut self, rows: &[u64]) {
         match self {
-            Self::Bits { words, summary } => {
-                for row in rows {
-                    words[(row / 64) as usize] |= 1 << (row % 64);
-                    summary[(row / 4096) as usize] |= 1 << (row / 64 % 64);
-                }
-            }
+            Self::Bits { words, summary } => rows.iter().for_each(|&row| _ = set_bit(words, summary, row)),
             Self::Tree(tree) => tree.extend(rows),
         }
     }
@@ -119,6 +108,16 @@ impl RowSet {
             _ => unreachable!("both sets are of one table"),
         }
     }
+}
+
+/// Says whether the row is new.
+#[inline]
+fn set_bit(words: &mut [u64], summary: &mut [u64], row: u64) -> bool {
+    let (word, bit) = (&mut words[(row / 64) as usize], 1 << (row % 64));
+    let new = *word & bit == 0;
+    *word |= bit;
+    summary[(row / 4096) as usize] |= 1 << (row / 64 % 64);
+    new
 }
 
 /// Shows the rows in the words from `low` to `high`, as far as `mask` lets them through.

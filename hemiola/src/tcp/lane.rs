@@ -26,7 +26,7 @@ const QUEUE_MESSAGES_MAX: usize = 256;
 const UNACKNOWLEDGED_MESSAGES: u64 = 32;
 const UNACKNOWLEDGED_BYTES: u64 = 1 << 20;
 /// Copying more into a connection takes longer than waking another thread to do it.
-const LITTLE_BYTES: u64 = 256 << 10;
+const LITTLE_BYTES: u64 = 64 << 10;
 
 /// A stream that sends messages `M`.
 pub(crate) struct Lane<M> {
@@ -198,10 +198,10 @@ impl<M> Lane<M> {
         if state.queue.is_empty() {
             return Written::default();
         }
+        let takes = state.connection.as_ref().filter(|to| !self.paced && takes_at_once(&to.stream));
         let mut bytes = state.queue.iter().map(|(number, message)| (self.lay_out)(message, *number, 0).wire_bytes());
-        let mut little = |most| bytes.try_fold(0, |sum, bytes| (sum + bytes <= most).then_some(sum + bytes)).is_some();
-        let mut takes = |to: &Connection| little(to.little) && takes_at_once(&to.stream);
-        let at_once = !self.paced && state.connection.as_ref().is_some_and(|to| takes(to));
+        let room = takes.map_or(0, |to| to.little);
+        let at_once = bytes.try_fold(room, |room: u64, bytes| room.checked_sub(bytes)).is_some();
         let written = if at_once { self.write_batch(state) } else { None };
         // Who came while this was writing has left its message to it.
         if written.is_none() || self.state.lock().has_something_to_write() {

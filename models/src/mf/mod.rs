@@ -70,7 +70,7 @@ impl Default for Training {
 const LANES: usize = 8;
 
 /// Numbers of a row that are no factors: its bias, and the squared errors it has seen. Rows that begin at multiples of an
-/// AVX register's width would be 6 numbers longer, which costs more on the way than it gains in the step.
+/// AVX register's width would be 6 numbers longer, which costs more between processes than it gains in the step.
 const OTHER_COLUMNS: usize = 2;
 
 /// Columns of a row that hold factors, or the zeros that fill their last group.
