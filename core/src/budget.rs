@@ -47,6 +47,12 @@ impl Budget {
         (packets as usize).saturating_sub(HEADER_BYTES_MAX).max(1)
     }
 
+    /// What so many bytes in long messages take of a budget, and the acknowledgements of as many that come in.
+    #[must_use]
+    pub fn taken(bytes: u64) -> u64 {
+        on_the_wire(bytes) + acknowledged_on_the_wire(bytes)
+    }
+
     /// How long a message of that length keeps the bucket full.
     #[must_use]
     pub(crate) fn message_span(&self) -> Duration {

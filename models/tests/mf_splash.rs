@@ -1,5 +1,8 @@
 //! Matrix factorisation by Splash: the plain algorithm on one worker and on many, and users solved for in the end.
 
+mod eliminate;
+
+use eliminate::eliminate;
 use hemiola::splash::{Degree, Options};
 use hemiola::{Deployment, sim};
 use hemiola_models::generate::{Synthetic, generate};
@@ -26,22 +29,6 @@ fn config() -> Config {
 fn train_on(config: &Config, deployment: &Deployment) -> Trained {
     let (ratings, count) = ratings();
     train(config, deployment, ratings, count, (USERS, ITEMS), |_| {}).expect("trained")
-}
-
-/// Solves `a u = b` by elimination.
-fn eliminate(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
-    let n = b.len();
-    for pivot in 0..n {
-        for row in pivot + 1..n {
-            let factor = a[row][pivot] / a[pivot][pivot];
-            (pivot..n).for_each(|column| a[row][column] -= factor * a[pivot][column]);
-            b[row] -= factor * b[pivot];
-        }
-    }
-    for row in (0..n).rev() {
-        b[row] = (b[row] - (row + 1..n).map(|column| a[row][column] * b[column]).sum::<f64>()) / a[row][row];
-    }
-    b
 }
 
 /// What one pass over the users does to the rows of items, written plainly from the rows that it begins with.

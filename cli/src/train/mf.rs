@@ -66,7 +66,7 @@ pub(crate) struct Problem {
     #[command(flatten)]
     consistency: consistency::Options,
     /// Into how many clocks an epoch is cut, by items: a worker trains on some in a clock, and others on others; with
-    /// adarevision and adagrad by ratings [default: 1; 32 with adarevision and adagrad; under bsp and between processes
+    /// adarevision and adagrad by users [default: 1; 64 with adarevision and adagrad; under bsp and between processes
     /// or nodes more, by the workers]
     #[arg(long, value_name = "N", value_parser = numbers::count, help_heading = "Consistency",
         allow_negative_numbers = true)]
@@ -79,7 +79,7 @@ struct ModelOptions {
     /// Factors of each user and item
     #[arg(long, value_name = "N", value_parser = numbers::rank, default_value = "32", allow_negative_numbers = true)]
     rank: usize,
-    /// Weight that keeps factors small [default: 0.05 with adarevision, adagrad and --engine splash, 0.035 otherwise]
+    /// Weight that keeps factors small [default: 0.07 with adarevision and adagrad, 0.05 with --engine splash, 0.035 otherwise]
     #[arg(long, value_name = "WEIGHT", value_parser = numbers::not_negative, allow_negative_numbers = true)]
     l2: Option<f32>,
     /// Leave out the usual rating of each user and item
@@ -170,7 +170,7 @@ const EPOCHS_MAX: u32 = 100;
 fn usual_clocks(consistency: Consistency, deployment: &Deployment, workers: u32, schedule: Schedule) -> u32 {
     match (consistency, deployment) {
         // A gradient is summed over a clock before a step is made of it.
-        _ if schedule.sends_gradients() => 32,
+        _ if schedule.sends_gradients() => 64,
         (Consistency::Bsp, _) | (_, Deployment::Tcp(_) | Deployment::Sim(_)) if workers > 1 => (2 * workers).min(64),
         _ => 1,
     }
@@ -284,7 +284,7 @@ impl Problem {
         if epochs.checked_mul(clocks_per_epoch).is_none() {
             return Err(usage("--epochs times --clocks-per-epoch are more clocks than can be counted; give fewer"));
         }
-        let l2 = model.l2.unwrap_or(if training.schedule().sends_gradients() { 0.05 } else { defaults.training.l2 });
+        let l2 = model.l2.unwrap_or(if training.schedule().sends_gradients() { 0.07 } else { defaults.training.l2 });
         let threads = if let Deployment::Threads { workers, .. } = deployment { *workers } else { 1 };
         Ok(Config {
             rank: model.rank,

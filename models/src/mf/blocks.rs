@@ -116,6 +116,20 @@ pub fn arrange(
     Blocks { chunks, starts }
 }
 
+/// Puts the ratings of each user of a block beside one another, and says where each user's begin, and the last one's end.
+pub fn sort_by_user(ratings: &mut RatingList, block: Range<usize>, users: u32) -> Vec<usize> {
+    let mut starts = vec![0; users as usize + 1];
+    starts[0] = block.start;
+    for place in block {
+        starts[ratings.pair(place)[0] as usize + 1] += 1;
+    }
+    for user in 0..users as usize {
+        starts[user + 1] += starts[user];
+    }
+    group(ratings, &starts, |[user, _]| user as usize);
+    starts
+}
+
 /// Moves every rating into its block, each straight to a free place there (the American flag sort).
 fn group(ratings: &mut RatingList, starts: &[usize], block_of: impl Fn([u32; 2]) -> usize) {
     let mut free = starts.to_vec();

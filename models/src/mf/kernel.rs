@@ -35,33 +35,25 @@ pub fn sgd_block(users: &mut [f32], items: &mut [f32], ratings: Block<'_>, model
     }
 }
 
-/// What [`gradient_block`] needs to know of the training.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GradientStep {
-    /// The step size of AdaGrad before anything is learnt.
-    pub rate: f32,
-    /// Weight of the squared rows in the objective.
-    pub l2: f32,
-}
-
-/// Takes a step of AdaGrad on the user's row for each rating, in order, and adds the gradient of the item's row, which
-/// stays as it is, to that of the item; returns the sum of the squared errors met on the way.
+/// Adds to the gradients of items what one user's ratings contribute with the user's row as it is `now`, and takes off
+/// what they contributed when they were last met, with the row as it was `before` and the errors of that time; keeps the
+/// errors, and returns the sum of their squares.
 ///
-/// Users come with one plus the sums of their squared gradients, items with their gradients, all as whole rows of
-/// [`row_width`] floats, which the ratings index from zero.
+/// A rating with the error `e` contributes `-e L(user)` to the gradient of its item. `items` and `gradients` are whole
+/// rows of [`row_width`] floats, which the ratings index from zero; of the ratings' users nothing is read.
 ///
 /// # Panics
-/// If a rating names a row that is not there.
+/// If a rating names a row that is not there, or there are not as many errors as ratings.
 pub fn gradient_block(
-    (users, squares): (&mut [f32], &mut [f32]),
+    [before, now]: [&[f32]; 2],
     (items, gradients): (&[f32], &mut [f32]),
     ratings: Block<'_>,
+    errors: &mut [f32],
     model: &Model,
-    step: &GradientStep,
 ) -> f64 {
     match ratings {
-        Block::Near(ratings) => dispatch(Gradient { users, squares, items, gradients, ratings, model, step }),
-        Block::Wide(ratings) => dispatch(Gradient { users, squares, items, gradients, ratings, model, step }),
+        Block::Near(ratings) => dispatch(Gradient { before, now, items, gradients, ratings, errors, model }),
+        Block::Wide(ratings) => dispatch(Gradient { before, now, items, gradients, ratings, errors, model }),
     }
 }
 
@@ -188,13 +180,13 @@ impl<R: Sequence> Sgd<'_, R> {
 }
 
 struct Gradient<'a, R> {
-    users: &'a mut [f32],
-    squares: &'a mut [f32],
+    before: &'a [f32],
+    now: &'a [f32],
     items: &'a [f32],
     gradients: &'a mut [f32],
     ratings: R,
+    errors: &'a mut [f32],
     model: &'a Model,
-    step: &'a GradientStep,
 }
 
 impl<R: Sequence> Loop for Gradient<'_, R> {
@@ -206,27 +198,26 @@ impl<R: Sequence> Loop for Gradient<'_, R> {
     fn run<const COLUMNS: usize, V: Vector>(self) -> f64 {
         let columns = if COLUMNS == 0 { factor_columns(self.model.rank) } else { COLUMNS };
         let (bias, width) = (columns, columns + OTHER_COLUMNS);
-        let GradientStep { rate, l2 } = *self.step;
+        let (before, now) = (&self.before[..width], &self.now[..width]);
+        let errors = &mut self.errors[..self.ratings.len()];
         let mut total = 0.0;
-        for rating in (0..self.ratings.len()).map(|index| self.ratings.get(index)) {
-            let (user_at, item_at) = (rating.user as usize * width, rating.item as usize * width);
-            let (user, squares) = (&mut self.users[user_at..][..width], &mut self.squares[user_at..][..width]);
-            let (item, gradient) = (&self.items[item_at..][..width], &mut self.gradients[item_at..][..width]);
-            let mut error = rating.value - self.model.mean - dot::<V>(&user[..columns], &item[..columns]);
+        for (index, kept) in errors.iter_mut().enumerate() {
+            let rating = self.ratings.get(index);
+            let place = rating.item as usize * width;
+            let (item, gradient) = (&self.items[place..][..width], &mut self.gradients[place..][..width]);
+            let mut error = rating.value - self.model.mean - dot::<V>(&now[..columns], &item[..columns]);
             if self.model.biases == Biases::With {
-                error -= user[bias] + item[bias];
-                gradient[bias] += l2 * item[bias] - error;
-                let slope = l2 * user[bias] - error;
-                squares[bias] += slope * slope;
-                user[bias] -= rate / squares[bias].sqrt() * slope;
+                error -= now[bias] + item[bias];
+                gradient[bias] += *kept - error;
             }
             total += f64::from(error * error);
-            for k in 0..columns {
-                gradient[k] += l2 * item[k] - error * user[k];
-                let slope = l2 * user[k] - error * item[k];
-                squares[k] += slope * slope;
-                user[k] -= rate / squares[k].sqrt() * slope;
+            let (less, more) = (V::splat(*kept), V::splat(-error));
+            let rows = before[..columns].as_chunks().0.iter().zip(now[..columns].as_chunks().0);
+            for ((before, now), gradient) in rows.zip(gradient[..columns].as_chunks_mut().0) {
+                let without = V::load(before).multiply_add(less, V::load(gradient));
+                V::load(now).multiply_add(more, without).store(gradient);
             }
+            *kept = error;
         }
         total
     }
@@ -449,39 +440,32 @@ mod tests {
         assert!((error - expected).abs() < 1e-3 * expected, "{case}: evaluated {error} instead of {expected}");
     }
 
-    /// The same for gradients.
+    /// The same for gradients of the items that a user rated, once with errors kept from before.
     fn check_gradients(rank: usize, biases: Biases, portable: bool, seed: u64) {
-        let Case { ratings, stored, model, mut users, items } = Case::new(rank, biases, seed);
-        let step = GradientStep { rate: 0.1, l2: 0.04 };
-        let (mut squares, mut gradients) = (vec![1.0; users.len()], vec![0.0; items.len()]);
-        let (mut expected_users, mut expected_squares) = (users.clone(), squares.clone());
-        let mut expected_gradients = gradients.clone();
+        let Case { ratings, stored, model, users, items } = Case::new(rank, biases, seed);
+        let (before, now) = users.split_at(row_width(rank));
+        let mut gradients = vec![0.0; items.len()];
+        let mut errors: Vec<f32> = ratings.iter().map(|rating| rating.value - 2.5).collect();
+        let (mut expected_gradients, mut expected_errors) = (gradients.clone(), errors.clone());
         let expected = reference::gradient_block(
-            (&mut expected_users, &mut expected_squares),
+            [before, now],
             (&items, &mut expected_gradients),
             &ratings,
+            &mut expected_errors,
             &model,
-            &step,
         );
+        let rows = (&items[..], &mut gradients[..]);
         let error = if portable {
-            by_rank::<[f32; LANES]>(Gradient {
-                users: &mut users,
-                squares: &mut squares,
-                items: &items,
-                gradients: &mut gradients,
-                ratings: &ratings[..],
-                model: &model,
-                step: &step,
-            })
+            let (items, gradients) = rows;
+            let (ratings, errors, model) = (&ratings[..], &mut errors[..], &model);
+            by_rank::<[f32; LANES]>(Gradient { before, now, items, gradients, ratings, errors, model })
         } else {
-            let (users, items) = ((&mut users[..], &mut squares[..]), (&items[..], &mut gradients[..]));
-            gradient_block(users, items, stored.block(0..400), &model, &step)
+            gradient_block([before, now], rows, stored.block(0..400), &mut errors, &model)
         };
         let case = format!("rank {rank}, {biases:?}, portable {portable}, seed {seed}");
         assert!((error - expected).abs() < 1e-3 * expected, "{case}: {error} instead of {expected}");
-        let found = users.iter().chain(&squares).chain(&gradients);
-        let wanted = expected_users.iter().chain(&expected_squares).chain(&expected_gradients);
-        for (found, expected) in found.zip(wanted) {
+        let wanted = expected_gradients.iter().chain(&expected_errors);
+        for (found, expected) in gradients.iter().chain(&errors).zip(wanted) {
             assert!((found - expected).abs() < 1e-3 * (1.0 + expected.abs()), "{case}: {found} instead of {expected}");
         }
     }

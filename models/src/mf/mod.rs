@@ -19,6 +19,7 @@ pub mod model;
 pub mod near;
 #[cfg(test)]
 mod reference;
+pub(crate) mod solve;
 pub mod splash;
 pub mod train;
 

@@ -1,8 +1,7 @@
 //! One gradient step and one prediction written as the formulas are, which the kernels are tested against.
 
-use super::kernel::{GradientStep, Step};
+use super::kernel::Step;
 use super::{Biases, Model, Rating, factor_columns, row_width};
-use hemiola::procedure::AdaGrad;
 
 /// The prediction for one user and one item: `mean + bias(user) + bias(item) + L(user) · R(item)`.
 fn predict(user: &[f32], item: &[f32], model: &Model) -> f64 {
@@ -50,33 +49,28 @@ pub(super) fn sgd_block(users: &mut [f32], items: &mut [f32], ratings: &[Rating]
     total
 }
 
-/// Steps of AdaGrad on the users' rows, number by number, and the sums of the items' gradients; the sum of the squared
-/// errors.
+/// What the ratings of a user contribute to the gradients of the items, less what they contributed before; the sum of the
+/// squared errors.
 pub(super) fn gradient_block(
-    (users, squares): (&mut [f32], &mut [f32]),
+    [before, now]: [&[f32]; 2],
     (items, gradients): (&[f32], &mut [f32]),
     ratings: &[Rating],
+    errors: &mut [f32],
     model: &Model,
-    hyper: &GradientStep,
 ) -> f64 {
     let (width, bias) = (row_width(model.rank), factor_columns(model.rank));
-    let rule = AdaGrad { rate: hyper.rate };
     let mut total = 0.0;
-    for rating in ratings {
-        let (user_at, item_at) = (rating.user as usize * width, rating.item as usize * width);
-        let (user, item) = (&mut users[user_at..][..width], &items[item_at..][..width]);
-        let error = f64::from(rating.value) - predict(user, item, model);
-        let slope = |own: f32, other: f32| (f64::from(hyper.l2 * own) - error * f64::from(other)) as f32;
-        let mut user_slopes = vec![0.0; width];
+    for (rating, kept) in ratings.iter().zip(errors) {
+        let place = rating.item as usize * width;
+        let error = f64::from(rating.value) - predict(now, &items[place..][..width], model);
+        let slope = |before: f32, now: f32| (f64::from(*kept) * f64::from(before) - error * f64::from(now)) as f32;
         for k in 0..model.rank {
-            user_slopes[k] = slope(user[k], item[k]);
-            gradients[item_at + k] += slope(item[k], user[k]);
+            gradients[place + k] += slope(before[k], now[k]);
         }
         if model.biases == Biases::With {
-            user_slopes[bias] = slope(user[bias], 1.0);
-            gradients[item_at + bias] += slope(item[bias], 1.0);
+            gradients[place + bias] += slope(1.0, 1.0);
         }
-        rule.step(user, &mut squares[user_at..][..width], &user_slopes);
+        *kept = error as f32;
         total += error * error;
     }
     total

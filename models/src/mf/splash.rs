@@ -8,8 +8,7 @@
 //! With the user's vector held fixed, a rating of any weight has a closed form, after Karampatziakis and Langford: its
 //! error falls by `e^(-q h)`, `q` being the sum of steps times squared numbers of the user. No weight overshoots.
 
-pub(crate) mod solve;
-
+use super::solve::Solver;
 use super::train::{Epoch, Quality, TrainError, Trained};
 use super::{Biases, Rating};
 use crate::epoch::{Course, own};
@@ -20,7 +19,6 @@ use hemiola::{Deployment, Error, Observation};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
-use solve::Solver;
 use std::ops::Range;
 
 /// Keeps a number without gradients from infinite steps.

@@ -3,7 +3,8 @@
 //! Two tables hold the rows of [`super`]. A worker owns the users whose ratings it has, and borrows their rows for the
 //! whole run; item rows are shared. A clock is a part of an epoch, as [`Cut`] says: the worker goes through chunks of
 //! items, each time borrowing one, and takes its steps for ratings there. Workers begin at different chunks, so that
-//! they rarely want the same one.
+//! they rarely want the same one. Where a stored procedure takes the items' steps, a clock is a part of the users
+//! (`gradient`).
 
 mod gradient;
 
@@ -42,9 +43,9 @@ pub struct Config {
     pub precision: Precision,
     /// Into how many clocks an epoch is cut.
     pub clocks_per_epoch: u32,
-    /// What it is cut by, where no stored procedure takes steps.
+    /// What it is cut by; by users where a stored procedure takes steps.
     pub cut: Cut,
-    /// How often a worker goes through the chunks of items in a clock. Where rows are sent before a clock ends, it meets
+    /// How often a worker goes through the items in a clock. Where rows are sent before a clock ends, it meets
     /// new ones each time; otherwise once is as good and faster.
     pub rounds_per_clock: u32,
     /// Into how many chunks the items are cut, at least. With fewer than twice the threads of a process, those wait for
@@ -80,8 +81,7 @@ pub enum Cut {
     /// By items: a worker trains on all its ratings of some chunks in a clock, and others are at other chunks. A row
     /// travels but once in an epoch from each worker, and few change it at a time.
     Items,
-    /// By ratings: a clock has a part of the ratings of every item, as the papers' clocks have, and as those of stored
-    /// procedures must, because one step is made of all that a clock brings for a row.
+    /// By ratings: a clock has a part of the ratings of every item, as the papers' clocks have.
     Ratings,
 }
 
@@ -95,6 +95,9 @@ pub struct Arranged {
     train: usize,
     train_blocks: Blocks,
     test_blocks: Blocks,
+    /// Per worker, where the ratings of each of its users begin, and the last one's end; where a stored procedure takes
+    /// steps, and otherwise nothing.
+    by_user: Vec<Vec<usize>>,
     user_labels: Vec<u32>,
     item_labels: Vec<u32>,
     user_starts: Vec<u32>,
@@ -191,19 +194,20 @@ impl Config {
         Ok(())
     }
 
-    fn cut(&self) -> Cut {
-        if gradient::procedure(self.training.step).is_some() { Cut::Ratings } else { self.cut }
+    /// Whether workers send gradients, of which a stored procedure makes steps.
+    fn sends_gradients(&self) -> bool {
+        gradient::procedure(self.training.step).is_some()
     }
 
     /// Into how many parts the ratings of a chunk are cut, of which a worker trains on one at a time.
     fn parts(&self) -> usize {
-        let clocks = if self.cut() == Cut::Ratings { self.clocks_per_epoch } else { 1 };
+        let clocks = if self.cut == Cut::Ratings { self.clocks_per_epoch } else { 1 };
         clocks as usize * self.rounds_per_clock as usize
     }
 
     /// How many of `items` a chunk has: with [`Cut::Items`] as many chunks are for every clock.
     fn chunk_rows(&self, items: u32) -> u32 {
-        let unit = if self.cut() == Cut::Items { self.clocks_per_epoch } else { 1 };
+        let unit = if self.cut == Cut::Items { self.clocks_per_epoch } else { 1 };
         let chunks = self.chunks.checked_next_multiple_of(unit).unwrap_or(u32::MAX);
         items.div_ceil(chunks.min(items))
     }
@@ -222,7 +226,8 @@ impl Config {
     pub fn tables(&self, data: &Arranged) -> Vec<TableSchema> {
         let per_worker = u64::from(data.users_per_worker());
         let workers = data.workers() as u64;
-        let items = self.table("items", data.item_labels.len() as u64, u64::from(data.chunk_rows), !self.seed);
+        let items = data.item_labels.len() as u32;
+        let items = self.table("items", items.into(), self.chunk_rows(items).into(), !self.seed);
         // The rows of users travel once, when all is done, and then as they are.
         let users = self.table("users", workers * per_worker, per_worker, self.seed);
         let procedure = gradient::procedure(self.training.step);
@@ -275,15 +280,22 @@ impl Arranged {
             let [user, item] = ratings.pair(place);
             ratings.set_pair(place, [user_labels[user as usize], item_labels[item as usize]]);
         }
-        let chunk_rows = config.chunk_rows(items);
+        // A user is solved for with all items at once.
+        let chunk_rows = if config.sends_gradients() { items } else { config.chunk_rows(items) };
         let all = ratings.len();
         let mut arrange = |range| blocks::arrange(&mut ratings, range, &user_starts, (items, chunk_rows), config.seed);
         let (train_blocks, test_blocks) = (arrange(0..train), arrange(train..all));
+        let mut sort = |(worker, ends): (usize, &[u32])| {
+            blocks::sort_by_user(&mut ratings, train_blocks.worker_range(worker), ends[1] - ends[0])
+        };
+        let workers = user_starts.windows(2).enumerate().filter(|_| config.sends_gradients());
+        let by_user = workers.map(&mut sort).collect();
         Ok(Self {
             ratings: RwLock::new(Stored::new(ratings)),
             train,
             train_blocks,
             test_blocks,
+            by_user,
             user_labels,
             item_labels,
             user_starts,
@@ -384,7 +396,7 @@ struct WorkerProgram<'a> {
     model: Model,
     worker: usize,
     /// Where a stored procedure takes the items' steps.
-    gradients: Option<Gradients>,
+    gradients: Option<Gradients<'a>>,
     /// Per part of the ratings and chunk, the items that this worker's ratings name.
     wanted: Vec<Vec<u64>>,
     course: Course,
@@ -394,20 +406,20 @@ impl<'a> WorkerProgram<'a> {
     fn new(config: &'a Config, data: &'a Arranged, worker: &Worker) -> Self {
         let model = Model { rank: config.rank, biases: config.biases, mean: data.mean };
         let id = worker.id().index();
-        let Training { l2, step, .. } = config.training;
-        let (users, chunk_rows) = (data.users_of(id) as usize, data.chunk_rows as usize);
-        let mut program = Self {
-            config,
-            data,
-            ratings: Some(data.ratings.read()),
-            model,
-            worker: id,
-            gradients: Gradients::new(step, l2, model, users, chunk_rows),
-            wanted: Vec::new(),
-            course: Course::default(),
-        };
-        let parts = (0..config.parts()).flat_map(|part| (0..data.chunks()).map(move |chunk| (part, chunk)));
-        program.wanted = parts.map(|(part, chunk)| data.items_of(chunk, program.part(part, chunk))).collect();
+        let ratings = data.ratings.read();
+        let items = data.item_labels.len();
+        let parts = config.clocks_per_epoch as usize * config.rounds_per_clock as usize;
+        let gradients = data
+            .by_user
+            .get(id)
+            .map(|starts| Gradients::new((model, config.training.l2), (&ratings, starts), items, parts));
+        let course = Course::default();
+        let wanted = Vec::new();
+        let mut program = Self { config, data, ratings: Some(ratings), model, worker: id, gradients, wanted, course };
+        if program.gradients.is_none() {
+            let parts = (0..config.parts()).flat_map(|part| (0..data.chunks()).map(move |chunk| (part, chunk)));
+            program.wanted = parts.map(|(part, chunk)| data.items_of(chunk, program.part(part, chunk))).collect();
+        }
         program
     }
 
@@ -423,7 +435,7 @@ impl<'a> WorkerProgram<'a> {
         let (chunks, rounds) = (self.data.chunks(), self.config.rounds_per_clock as usize);
         let clocks = self.config.clocks_per_epoch as usize;
         let first = self.worker * chunks / self.data.workers();
-        let (turns, parts) = match self.config.cut() {
+        let (turns, parts) = match self.config.cut {
             Cut::Items => (chunks * clock / clocks..chunks * (clock + 1) / clocks, 0..rounds),
             Cut::Ratings => (0..chunks, clock * rounds..(clock + 1) * rounds),
         };
@@ -432,14 +444,17 @@ impl<'a> WorkerProgram<'a> {
 
     fn run(mut self, worker: &mut Worker) -> Result<Vec<u8>, Error> {
         let users = self.user_rows();
-        let mut all: Vec<u64> = self.wanted.iter().flatten().copied().collect();
+        let mut all: Vec<u64> = match &self.gradients {
+            Some(gradients) => gradients.wanted().collect(),
+            None => self.wanted.iter().flatten().copied().collect(),
+        };
         all.sort_unstable();
         all.dedup();
         worker.intend(ITEMS, &Rows::List(&all))?;
         let mut lease = if users.is_empty() { None } else { Some(worker.lease(USERS, &Rows::Range(users))?) };
         let rows = lease.as_mut().map_or(&mut [][..], |lease| lease.chunk_mut(0));
         let epochs = self.config.training.epochs;
-        let mut rest = [bytemuck::cast_slice_mut(rows), bytemuck::cast_slice_mut(self.squares())];
+        let mut rest = [bytemuck::cast_slice_mut(rows), bytemuck::cast_slice_mut(self.kept())];
         let mut resumed = resume::resumed::<TrainError>(worker, &mut rest, epochs)?;
         let first = resumed.map_or(0, |progress| progress.epochs - 1);
         for epoch in first..epochs {
@@ -467,15 +482,15 @@ impl<'a> WorkerProgram<'a> {
         self.course.train_seconds += worker.seconds() - began;
         if worker.checkpoint_due() {
             let progress = Progress { epochs: epoch + 1, met: error, course: self.course };
-            let squares = bytemuck::cast_slice(self.squares());
-            worker.save(&[&progress.to_bytes(), bytemuck::cast_slice(users), squares])?;
+            let kept = bytemuck::cast_slice(self.kept());
+            worker.save(&[&progress.to_bytes(), bytemuck::cast_slice(users), kept])?;
         }
         Ok(error)
     }
 
     /// What is kept beside the users' rows, where a procedure takes the items' steps.
-    fn squares(&mut self) -> &mut [f32] {
-        self.gradients.as_mut().map_or(&mut [], |gradients| &mut gradients.squares)
+    fn kept(&mut self) -> &mut [f32] {
+        self.gradients.as_mut().map_or(&mut [], |gradients| &mut gradients.kept)
     }
 
     /// Goes on after an epoch that is done; gives the errors met in it, which are reported again.
@@ -496,30 +511,39 @@ impl<'a> WorkerProgram<'a> {
 
     /// One pass over the worker's ratings; the sum of squared errors met.
     fn epoch(&mut self, worker: &mut Worker, epoch: u32, users: &mut [f32]) -> Result<f64, Error> {
-        let mut gradients = self.gradients.take();
+        let mut error = 0.0;
+        for clock in 0..self.config.clocks_per_epoch as usize {
+            error += match (&mut self.gradients, &self.ratings) {
+                (Some(gradients), Some(ratings)) => {
+                    let rounds = self.config.rounds_per_clock as usize;
+                    gradients.train(worker, clock * rounds..(clock + 1) * rounds, ratings, users)?
+                }
+                _ => self.steps(worker, epoch, clock, users)?,
+            };
+            worker.clock()?;
+        }
+        if !error.is_finite() {
+            let rate = self.config.training.step.at_epoch(epoch);
+            return Err(Error::program(TrainError::Diverged { epoch: epoch + 1, rate }));
+        }
+        Ok(error)
+    }
+
+    /// The steps of a clock, for ratings of one chunk of items after the other; the sum of squared errors met.
+    fn steps(&self, worker: &mut Worker, epoch: u32, clock: usize, users: &mut [f32]) -> Result<f64, Error> {
         let Training { l2, step, .. } = self.config.training;
         let step = Step { rate: step.at_epoch(epoch), damping: step.damping(), l2 };
         let mut error = 0.0;
-        for clock in 0..self.config.clocks_per_epoch as usize {
-            for (part, chunk) in self.parts_of(clock) {
-                let wanted = &self.wanted[part * self.data.chunks() + chunk];
-                let part = self.part(part, chunk);
-                if part.is_empty() {
-                    continue;
-                }
-                error += match &mut gradients {
-                    Some(gradients) => gradients.train(worker, (self.data.first_row(chunk), wanted), part, users)?,
-                    None => worker.edit(ITEMS, &Rows::List(wanted), |items| {
-                        kernel::sgd_block(users, items.chunk_mut(0), part, &self.model, &step)
-                    })?,
-                };
-                worker.work(part.len() as u64)?;
+        for (part, chunk) in self.parts_of(clock) {
+            let wanted = &self.wanted[part * self.data.chunks() + chunk];
+            let part = self.part(part, chunk);
+            if part.is_empty() {
+                continue;
             }
-            worker.clock()?;
-        }
-        self.gradients = gradients;
-        if !error.is_finite() {
-            return Err(Error::program(TrainError::Diverged { epoch: epoch + 1, rate: step.rate }));
+            error += worker.edit(ITEMS, &Rows::List(wanted), |items| {
+                kernel::sgd_block(users, items.chunk_mut(0), part, &self.model, &step)
+            })?;
+            worker.work(part.len() as u64)?;
         }
         Ok(error)
     }
@@ -545,7 +569,7 @@ impl<'a> WorkerProgram<'a> {
                 let wanted = self.data.items_of(chunk, block);
                 let of = |items: &[f32]| kernel::squared_error(users, items, block, &self.model, self.data.range);
                 error += match &mut gradients {
-                    Some(gradients) => of(gradients.read(worker, self.data.first_row(chunk), &wanted)?),
+                    Some(gradients) => of(gradients.read(worker, &wanted)?),
                     None => worker.edit(ITEMS, &Rows::List(&wanted), |items| of(items.chunk(0)))?,
                 };
             }

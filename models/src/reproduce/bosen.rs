@@ -75,7 +75,7 @@ trait Problem {
 /// How a training went.
 struct Course {
     points: Vec<Point>,
-    /// What a node sent in a pass, in bytes.
+    /// What a node sent in a pass, in bytes as a budget counts them.
     bytes_per_pass: f64,
     seconds_per_pass: f64,
 }
@@ -109,7 +109,7 @@ impl Course {
 /// together have sent. The first pass is left out, in which rows are fetched, and the last, after which workers wait.
 fn bytes_per_pass(sent: &[u64], nodes: u32) -> f64 {
     let passes = sent.len().saturating_sub(2);
-    if passes == 0 { 0.0 } else { (sent[passes] - sent[0]) as f64 / (passes as f64 * f64::from(nodes)) }
+    if passes == 0 { 0.0 } else { Budget::taken(sent[passes] - sent[0]) as f64 / (passes as f64 * f64::from(nodes)) }
 }
 
 /// A problem, and how the network is scaled to it.

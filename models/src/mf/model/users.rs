@@ -2,7 +2,7 @@
 
 use super::MfModel;
 use crate::mf::Biases;
-use crate::mf::splash::solve::Solver;
+use crate::mf::solve::Solver;
 use crate::names::NamesFull;
 use crate::ratings::Ratings;
 

@@ -11,7 +11,7 @@ use hemiola::{Consistency, Deployment, sim};
 /// The nodes of the paper.
 pub(super) const NODES: u32 = 8;
 /// With this initial step bounded staleness alone takes about as many clocks as in the paper.
-const RATE: f32 = 0.02;
+const RATE: f32 = 0.008;
 /// The paper's target of 2e7 for 100 million ratings is a loss of 0.2 a rating, of which their variance is about 1.18.
 const TARGET_PART_OF_VARIANCE: f64 = 0.17;
 const RATINGS_MAX: u64 = 300_000;
@@ -22,7 +22,7 @@ const NOISE: f32 = 0.2;
 const TRUE_RANK: usize = 16;
 const L2: f32 = 0.005;
 /// The paper's workers come back to a row all through a pass.
-const ROUNDS_PER_PASS: u32 = 4;
+const ROUNDS_PER_PASS: u32 = 32;
 
 pub(super) struct Factorisation {
     pub(super) nodes: u32,

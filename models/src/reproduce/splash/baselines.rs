@@ -5,7 +5,7 @@ use crate::corpus::Corpus;
 use crate::curvature::{Curvature, difference, dot};
 use crate::examples::Examples;
 use crate::lda::likelihood::ln_gamma;
-use crate::mf::splash::solve::Solver;
+use crate::mf::solve::Solver;
 use crate::mf::{Biases, Rating};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
