@@ -479,7 +479,7 @@ impl ShardTable {
             let update = Update { made: *clock, rows, values, slots: snapshots };
             snapshot.before_update(&self.schema, &self.store, self.stored.as_ref(), &update);
         }
-        self.weigh(&held.rows, &held.values);
+        self.note_changes(&held.rows, &held.values);
         self.change(held);
         let subscriber = &mut self.subscribers[held.client.index()];
         subscriber.applied += 1;
@@ -552,7 +552,7 @@ impl ShardTable {
         self.dirty.clear();
         self.authors.iter_mut().for_each(Authors::clear);
         self.dirty.insert_all(&held_back);
-        self.forget_weights();
+        self.forget_changes();
         Ok(())
     }
 

@@ -4,7 +4,8 @@
 use hemiola_core::message::{ToClient, ToShard};
 use hemiola_core::sabotage::Sabotage;
 use hemiola_core::{
-    Client, ClientId, Clock, Consistency, Job, Rows, Shard, ShardId, TableId, TableSchema, Values, WorkerId,
+    Budget, Client, ClientId, Clock, Consistency, Job, Priority, Rows, Shard, ShardId, TableId, TableSchema, Values,
+    WorkerId,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -25,8 +26,12 @@ struct Cluster {
 
 impl Cluster {
     fn new(consistency: Consistency) -> Self {
+        Self::within(None, consistency)
+    }
+
+    fn within(budget: Option<Budget>, consistency: Consistency) -> Self {
         let tables = vec![TableSchema { consistency, ..TableSchema::dense("t", ROWS, 2) }];
-        let job = Job { tables, workers_per_client: vec![1; CLIENTS as usize], shards: 1, budget: None };
+        let job = Job { tables, workers_per_client: vec![1; CLIENTS as usize], shards: 1, budget };
         Self {
             shard: Shard::new(ShardId(0), &job, Sabotage::None),
             clients: (0..CLIENTS).map(|id| Client::new(ClientId(id), &job, Sabotage::None)).collect(),
@@ -76,6 +81,15 @@ impl Cluster {
         (rows, true)
     }
 
+    /// The rows that the shard sends early, chosen among all but few enough for one at a time.
+    fn sent_early(&mut self) -> Vec<u64> {
+        while self.shard.send_early(40) > 0 {}
+        let to_first = self.shard.outbox().filter(|(to, _)| *to == ClientId(0));
+        to_first
+            .flat_map(|(_, message)| if let ToClient::Rows { rows, .. } = &*message { rows.to_vec() } else { vec![] })
+            .collect()
+    }
+
     /// Lets everything arrive; gives the rows that each client was pushed.
     fn carry_all(&mut self) -> Vec<Vec<u64>> {
         let mut pushed = vec![Vec::new(); CLIENTS as usize];
@@ -106,6 +120,26 @@ fn a_client_is_pushed_what_others_have_changed() {
         cluster.inc(1, 0, 1.0);
         (0..3).for_each(|client| cluster.clock(client));
         assert_eq!(cluster.carry_all(), [vec![0], vec![], vec![0]], "{consistency:?}");
+    }
+}
+
+#[test]
+fn what_has_changed_most_on_balance_goes_first() {
+    for (priority, order) in [(Priority::AbsoluteMagnitude, [2, 3, 0]), (Priority::RelativeMagnitude, [3, 2, 0])] {
+        let budget = Budget { bytes_per_second: 1_000_000, priority };
+        let mut cluster = Cluster::within(Some(budget), Consistency::Essp { staleness: 1 });
+        (0..3).for_each(|client| drop(cluster.read(client)));
+        cluster.carry_all();
+        // Row 2 becomes large, and its small change is larger than that of row 3.
+        cluster.inc(0, 2, 90.0);
+        (0..3).for_each(|client| cluster.clock(client));
+        cluster.carry_all();
+        for (client, row, by) in [(0, 0, 5.0), (1, 0, -5.0), (2, 3, 0.9), (2, 2, 3.0)] {
+            cluster.inc(client, row, by);
+            assert!(cluster.clients[client].send_early(1000) > 0);
+            cluster.carry(client, false);
+        }
+        assert_eq!(cluster.sent_early(), order, "{priority:?}");
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) struct Problem {
     #[command(flatten)]
     consistency: consistency::Options,
     /// Into how many clocks an epoch is cut, by items: a worker trains on some in a clock, and others on others; with
-    /// adarevision and adagrad by users [default: 1; 64 with adarevision and adagrad; under bsp and between processes
+    /// adarevision and adagrad by users [default: 1; 128 with adarevision and adagrad; under bsp and between processes
     /// or nodes more, by the workers]
     #[arg(long, value_name = "N", value_parser = numbers::count, help_heading = "Consistency",
         allow_negative_numbers = true)]
@@ -170,7 +170,7 @@ const EPOCHS_MAX: u32 = 100;
 fn usual_clocks(consistency: Consistency, deployment: &Deployment, workers: u32, schedule: Schedule) -> u32 {
     match (consistency, deployment) {
         // A gradient is summed over a clock before a step is made of it.
-        _ if schedule.sends_gradients() => 64,
+        _ if schedule.sends_gradients() => 128,
         (Consistency::Bsp, _) | (_, Deployment::Tcp(_) | Deployment::Sim(_)) if workers > 1 => (2 * workers).min(64),
         _ => 1,
     }

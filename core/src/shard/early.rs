@@ -10,8 +10,10 @@ use crate::consistency::Consistency;
 use crate::ids::{ClientId, Clock, ShardId};
 use crate::message::ToClient;
 use crate::priority::{Priority, Selector};
+use crate::row::{Row, RowRef};
 use crate::values::Values;
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use std::sync::Arc;
 
 /// What a row that nobody has written takes in a message: its id and where it ends.
@@ -23,8 +25,8 @@ pub(super) struct Early {
     message_bytes: usize,
     priority: Priority,
     selector: Selector,
-    /// How important the changes of each row are since it was last sent, where the priority asks for it.
-    weights: HashMap<u64, f32>,
+    /// How each row has changed since it was last sent, where the priority asks for it.
+    changes: HashMap<u64, Row>,
 }
 
 impl Early {
@@ -34,7 +36,7 @@ impl Early {
             message_bytes: budget.message_bytes(),
             priority,
             selector: Selector::new(priority),
-            weights: HashMap::new(),
+            changes: HashMap::new(),
         }
     }
 }
@@ -69,7 +71,14 @@ impl ShardTable {
             let readers = self.subscribers.iter().filter(|subscriber| subscriber.registered.contains(row)).count();
             self.row_bytes(row) * readers.max(1)
         };
-        let importance = |row: u64| early.weights.get(&row).copied().unwrap_or(0.0);
+        let kind = &self.schema.kind;
+        let importance = |row: u64| {
+            let of = |change: RowRef<'_>| match early.priority {
+                Priority::RelativeMagnitude => self.store.with_row(row, |now| kind.importance(now, change)),
+                _ => kind.importance(None, change),
+            };
+            early.changes.get(&row).map_or(0.0, |change| change.with(of))
+        };
         let mut rows = early.selector.choose(limit, |from, show| self.dirty.walk(from, show), weigh, importance);
         let mut allowed = 0;
         rows.retain(|&row| {
@@ -85,7 +94,7 @@ impl ShardTable {
         }
         let bytes = rows.iter().map(|&row| weigh(row)).sum();
         for row in &rows {
-            early.weights.remove(row);
+            early.changes.remove(row);
         }
         self.dirty.remove_all(&rows);
         self.early = Some(early);
@@ -123,26 +132,24 @@ impl ShardTable {
         self.store.with_row(row, |row| row.map_or(ROW_BYTES_MIN, |row| self.schema.row_bytes(row)))
     }
 
-    /// Takes note of how important updates are that are about to be applied.
-    pub(super) fn weigh(&mut self, rows: &[u64], updates: &Values) {
+    /// Takes note of updates that are about to be applied.
+    pub(super) fn note_changes(&mut self, rows: &[u64], updates: &Values) {
         let Some(early) = self.early.as_mut().filter(|early| early.priority.is_by_magnitude()) else { return };
         if !self.schema.consistency.is_eager() {
             return;
         }
         for (i, &row) in rows.iter().enumerate() {
-            let update = updates.row(i);
-            let importance = match early.priority {
-                Priority::RelativeMagnitude => self.store.with_row(row, |old| self.schema.kind.importance(old, update)),
-                _ => self.schema.kind.importance(None, update),
-            };
-            *early.weights.entry(row).or_insert(0.0) += importance;
+            match early.changes.entry(row) {
+                Entry::Occupied(mut change) => self.schema.kind.coalesce(change.get_mut(), updates.row(i)),
+                Entry::Vacant(place) => drop(place.insert(updates.row(i).to_row())),
+            }
         }
     }
 
     /// All changes have been sent.
-    pub(super) fn forget_weights(&mut self) {
+    pub(super) fn forget_changes(&mut self) {
         if let Some(early) = &mut self.early {
-            early.weights.clear();
+            early.changes.clear();
         }
     }
 }
