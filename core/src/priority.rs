@@ -12,9 +12,9 @@ pub enum Priority {
     Random,
     /// One after the other, again and again.
     RoundRobin,
-    /// Those with the largest sum of changes.
+    /// Those with the largest sum of changes for their length.
     AbsoluteMagnitude,
-    /// Those with the largest sum of changes as parts of what is changed.
+    /// Those with the largest sum of changes as parts of what is changed, for their length.
     RelativeMagnitude,
 }
 
@@ -74,7 +74,8 @@ impl Selector {
             let score = |row: u64| match self.priority {
                 // The upper 24 bits fill the mantissa exactly.
                 Priority::Random => (mix(row ^ mix(self.choices)) >> 40) as f32,
-                _ => importance(row),
+                // What waits longer than it must is least in all when the most important for its length goes first (Smith).
+                _ => importance(row) / weigh(row).max(1) as f32,
             };
             let mut scored: Vec<(f32, u64)> = rows.iter().map(|&row| (score(row), row)).collect();
             scored.select_nth_unstable_by(keep - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -111,6 +112,14 @@ mod tests {
         assert_eq!(first.len(), 20);
         assert_ne!(first, second);
         assert_eq!(first, choose(&mut Selector::new(Priority::Random), 20, |_| 0.0), "the same hash every time");
+    }
+
+    #[test]
+    fn of_rows_of_different_length_the_most_important_for_its_length_goes_first() {
+        let mut selector = Selector::new(Priority::AbsoluteMagnitude);
+        let walk = |_: u64, show: &mut dyn FnMut(u64) -> ControlFlow<()>| show_each([1, 2, 3].into_iter(), show);
+        let (length, importance) = (|row| [0, 30, 10, 20][row as usize], |row| [0.0, 6.0, 3.0, 5.0][row as usize]);
+        assert_eq!(selector.choose(20, walk, length, importance), [2]);
     }
 
     #[test]
