@@ -95,15 +95,7 @@ pub fn arrange(
         let worker = user_starts[1..workers].partition_point(|&start| start <= user);
         worker * chunks + (item / chunk_rows) as usize
     };
-    let mut starts = vec![0; workers * chunks + 1];
-    starts[0] = range.start;
-    for place in range {
-        starts[block_of(ratings.pair(place)) + 1] += 1;
-    }
-    for block in 0..workers * chunks {
-        starts[block + 1] += starts[block];
-    }
-    group(ratings, &starts, block_of);
+    let starts = group(ratings, range, workers * chunks, block_of);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for (block, ends) in starts.windows(2).enumerate() {
         let (first_user, first_item) = (user_starts[block / chunks], (block % chunks) as u32 * chunk_rows);
@@ -118,28 +110,34 @@ pub fn arrange(
 
 /// Puts the ratings of each user of a block beside one another, and says where each user's begin, and the last one's end.
 pub fn sort_by_user(ratings: &mut RatingList, block: Range<usize>, users: u32) -> Vec<usize> {
-    let mut starts = vec![0; users as usize + 1];
-    starts[0] = block.start;
-    for place in block {
-        starts[ratings.pair(place)[0] as usize + 1] += 1;
-    }
-    for user in 0..users as usize {
-        starts[user + 1] += starts[user];
-    }
-    group(ratings, &starts, |[user, _]| user as usize);
-    starts
+    group(ratings, block, users as usize, |[user, _]| user as usize)
 }
 
-/// Moves every rating into its block, each straight to a free place there (the American flag sort).
-fn group(ratings: &mut RatingList, starts: &[usize], block_of: impl Fn([u32; 2]) -> usize) {
-    let mut free = starts.to_vec();
-    for block in 0..starts.len() - 1 {
+/// Moves every rating of a range into its block, each straight to a free place there (the American flag sort), and says
+/// where each block begins, and the last one ends.
+fn group(
+    ratings: &mut RatingList,
+    range: Range<usize>,
+    blocks: usize,
+    block_of: impl Fn([u32; 2]) -> usize,
+) -> Vec<usize> {
+    let mut starts = vec![0; blocks + 1];
+    starts[0] = range.start;
+    for place in range {
+        starts[block_of(ratings.pair(place)) + 1] += 1;
+    }
+    for block in 0..blocks {
+        starts[block + 1] += starts[block];
+    }
+    let mut free = starts.clone();
+    for block in 0..blocks {
         while free[block] < starts[block + 1] {
             let home = block_of(ratings.pair(free[block]));
             ratings.swap(free[block], free[home]);
             free[home] += 1;
         }
     }
+    starts
 }
 
 pub(crate) fn shuffle<T>(values: &mut [T], random: &mut impl Rng) {

@@ -199,15 +199,20 @@ impl Config {
         gradient::procedure(self.training.step).is_some()
     }
 
+    /// With a stored procedure, too, a clock may come to every item.
+    fn cut(&self) -> Cut {
+        if self.sends_gradients() { Cut::Ratings } else { self.cut }
+    }
+
     /// Into how many parts the ratings of a chunk are cut, of which a worker trains on one at a time.
     fn parts(&self) -> usize {
-        let clocks = if self.cut == Cut::Ratings { self.clocks_per_epoch } else { 1 };
+        let clocks = if self.cut() == Cut::Ratings { self.clocks_per_epoch } else { 1 };
         clocks as usize * self.rounds_per_clock as usize
     }
 
     /// How many of `items` a chunk has: with [`Cut::Items`] as many chunks are for every clock.
     fn chunk_rows(&self, items: u32) -> u32 {
-        let unit = if self.cut == Cut::Items { self.clocks_per_epoch } else { 1 };
+        let unit = if self.cut() == Cut::Items { self.clocks_per_epoch } else { 1 };
         let chunks = self.chunks.checked_next_multiple_of(unit).unwrap_or(u32::MAX);
         items.div_ceil(chunks.min(items))
     }
@@ -408,11 +413,8 @@ impl<'a> WorkerProgram<'a> {
         let id = worker.id().index();
         let ratings = data.ratings.read();
         let items = data.item_labels.len();
-        let parts = config.clocks_per_epoch as usize * config.rounds_per_clock as usize;
-        let gradients = data
-            .by_user
-            .get(id)
-            .map(|starts| Gradients::new((model, config.training.l2), (&ratings, starts), items, parts));
+        let with = |starts| Gradients::new((model, config.training.l2), (&ratings, starts), items, config.parts());
+        let gradients = data.by_user.get(id).map(|starts| with(starts));
         let course = Course::default();
         let wanted = Vec::new();
         let mut program = Self { config, data, ratings: Some(ratings), model, worker: id, gradients, wanted, course };
@@ -435,7 +437,7 @@ impl<'a> WorkerProgram<'a> {
         let (chunks, rounds) = (self.data.chunks(), self.config.rounds_per_clock as usize);
         let clocks = self.config.clocks_per_epoch as usize;
         let first = self.worker * chunks / self.data.workers();
-        let (turns, parts) = match self.config.cut {
+        let (turns, parts) = match self.config.cut() {
             Cut::Items => (chunks * clock / clocks..chunks * (clock + 1) / clocks, 0..rounds),
             Cut::Ratings => (0..chunks, clock * rounds..(clock + 1) * rounds),
         };
