@@ -120,7 +120,7 @@ impl Client {
         let ledger = Ledger::new(job);
         let table = |(i, schema): (usize, &TableSchema)| {
             let sieve = Sieve::new(TableId(i as u32), schema, Direction::Updates, Process::Worker(id), &ledger);
-            ClientTable::new(TableId(i as u32), schema, workers.len(), job, sieve)
+            ClientTable::new(TableId(i as u32), schema, workers.clone(), job, sieve)
         };
         Self {
             id,

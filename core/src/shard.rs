@@ -1,6 +1,7 @@
 //! A shard: the owner of one part of every table. It applies updates when the consistency model lets others see
 //! them, answers reads when its rows are new enough, and pushes what changed to those who asked for it.
 
+mod answers;
 mod authors;
 mod early;
 mod lag;
@@ -25,6 +26,7 @@ use crate::stored::Stored;
 use crate::task::Node;
 use crate::values::Values;
 use crate::{Array, Event};
+use answers::Answers;
 use authors::Authors;
 use early::Early;
 use lag::Lag;
@@ -84,6 +86,8 @@ struct ShardTable {
     recycler: Recycler<f32>,
     /// Under a budget: what was chosen to be sent before the end of a clock.
     early: Option<Early>,
+    /// Under a budget: who has answered the rows, where they have versions.
+    answers: Option<Answers>,
     /// What clients have not been sent because a filter held it back.
     lag: Option<Lag>,
 }
@@ -174,6 +178,7 @@ impl Shard {
                 unseen: VecDeque::new(),
                 recycler: Recycler::new(RECYCLED_NUMBERS_MAX),
                 early: job.budget.map(|budget| Early::new(&budget)),
+                answers: Answers::new(schema, job),
                 authors: Authors::new(schema, job, lag.is_some()),
                 lag,
                 schema: schema.clone(),
@@ -262,6 +267,7 @@ impl Shard {
                 }
                 let snapshots = table.hold(client, rows, versions)?;
                 let (clock, worker) = (*clock, *worker);
+                table.note_answers(worker, rows, versions);
                 let held = Held { client, clock, worker, rows: rows.clone(), values, snapshots };
                 // One client's updates of later clocks are held as long as those of earlier ones are, so this does not
                 // overtake any of its own.
@@ -324,6 +330,9 @@ impl Shard {
                 table.push_changes((self.id, slowest), self.sabotage, &mut self.outbox)?;
                 table.dirty.insert_all(&kept_back);
                 table.answer(slowest, &mut self.outbox);
+            }
+            if let Some(answers) = table.answers.as_mut().filter(|_| advanced) {
+                answers.end_clock();
             }
         }
         if advanced {
@@ -442,6 +451,14 @@ impl ShardTable {
         })
     }
 
+    /// Takes note of whose updates have come, and of which versions.
+    fn note_answers(&mut self, worker: WorkerId, rows: &[u64], versions: Option<&[u32]>) {
+        let (Some(answers), Some(stored), Some(versions)) = (&mut self.answers, &self.stored, versions) else { return };
+        let newest = rows.iter().zip(versions).filter(|(row, version)| stored.is_newest(**row, **version));
+        let newest: Vec<u64> = newest.map(|(row, _)| *row).collect();
+        answers.note(worker, rows, &newest);
+    }
+
     /// Whether a row may be sent before the consistency model asks for it, after `others` that are to be sent with it.
     fn may_send_early(&self, row: u64, others: usize) -> bool {
         match (&self.stored, &self.store) {
@@ -548,6 +565,9 @@ impl ShardTable {
         }
         if self.lag.is_some() {
             self.note_pushed(&self.dirty.intersection(&self.dirty));
+        }
+        if let Some(answers) = &mut self.answers {
+            answers.pushed(&self.dirty.intersection(&self.dirty));
         }
         self.dirty.clear();
         self.authors.iter_mut().for_each(Authors::clear);

@@ -86,6 +86,11 @@ impl Snapshots {
         &self.numbers[slot as usize * self.width..][..self.width]
     }
 
+    /// The version of a row that was sent last.
+    pub(crate) fn newest(&self, row: u64) -> u32 {
+        self.rows.get(row).version
+    }
+
     /// Takes note that a row has been updated.
     pub(crate) fn updated(&mut self, row: u64) {
         self.rows.get_mut(row).updated = true;

@@ -45,6 +45,11 @@ impl Stored {
         }
     }
 
+    /// Whether a version of a row is the one that was sent last.
+    pub(crate) fn is_newest(&self, row: u64, version: u32) -> bool {
+        self.snapshots.as_ref().is_some_and(|snapshots| snapshots.newest(row) == version)
+    }
+
     /// Changes `rows` of the table by `updates` that were made in `clock`; `slots` are what [`Stored::hold`] gave.
     pub(crate) fn apply(&mut self, table: &mut Slab, rows: &[u64], updates: &[f32], slots: &[u32], clock: Clock) {
         for (i, (&row, update)) in rows.iter().zip(updates.chunks_exact(table.shape.width)).enumerate() {

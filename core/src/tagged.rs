@@ -37,6 +37,12 @@ impl Tagged {
         rows
     }
 
+    /// Calls `f` with every row, version and update.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(u64, u32, &[f32])) {
+        let updates = self.tags.iter().zip(self.numbers.chunks_exact(self.width.max(1)));
+        updates.for_each(|(&(row, version), update)| f(row, version, update));
+    }
+
     /// One of the updates of a row, by which its importance is judged.
     pub(crate) fn any_of(&self, row: u64) -> Option<&[f32]> {
         self.rows.get(&row).map(|place| &self.numbers[place * self.width..][..self.width])

@@ -4,7 +4,8 @@ use hemiola_core::message::{ToClient, ToShard};
 use hemiola_core::procedure::AdaRevision;
 use hemiola_core::sabotage::Sabotage;
 use hemiola_core::{
-    Client, ClientId, Clock, Consistency, Job, Rows, Shard, ShardId, TableId, TableSchema, Values, WorkerId,
+    Budget, Client, ClientId, Clock, Consistency, Job, Priority, Rows, Shard, ShardId, TableId, TableSchema, Values,
+    WorkerId,
 };
 use std::sync::Arc;
 
@@ -33,13 +34,17 @@ impl Play {
 
     fn send(&mut self, client: u32, message: &ToShard) -> Result<Vec<Sent>, String> {
         self.0.receive(ClientId(client), message).map_err(|error| error.to_string())?;
+        Ok(self.sent())
+    }
+
+    fn sent(&mut self) -> Vec<Sent> {
         let rows = |(client, message): (ClientId, Arc<ToClient>)| match &*message {
             ToClient::Rows { rows, versions, .. } => {
                 Some((client.0, rows.to_vec(), versions.as_ref().expect("a table with versions").to_vec()))
             }
             _ => None,
         };
-        Ok(self.0.outbox().filter_map(rows).collect())
+        self.0.outbox().filter_map(rows).collect()
     }
 
     fn get(&mut self, client: u32, rows: &[u64]) -> Result<Vec<Sent>, String> {
@@ -52,6 +57,12 @@ impl Play {
         let (table, clock, worker) = (TABLE, Clock(clock), WorkerId(client));
         let versions = Some(versions.into());
         self.send(client, &ToShard::Inc { table, clock, worker, rows: rows.into(), versions, values })
+    }
+
+    /// What the shard sends early.
+    fn early(&mut self) -> Vec<Sent> {
+        self.0.send_early(1000);
+        self.sent()
     }
 
     fn clock(&mut self, client: u32, clock: u32) -> Vec<Sent> {
@@ -115,6 +126,32 @@ fn at_the_limit_rows_are_sent_when_the_model_asks_and_not_before() {
     shard.inc(0, 4, &[(0, 1)]).expect("versions that were sent");
     shard.clock(0, 5);
     assert_eq!(shard.clock(0, 6), [(0, vec![0], vec![2]), (1, vec![0], vec![2])]);
+}
+
+#[test]
+fn under_a_budget_a_row_is_sent_on_when_its_newest_version_has_been_answered() {
+    let mut job = job(Consistency::Essp { staleness: 2 }, 100);
+    job.budget = Some(Budget { bytes_per_second: 1_000_000, priority: Priority::Random });
+    let mut shard = Play(Shard::new(ShardId(0), &job, Sabotage::None));
+    for client in [0, 1] {
+        shard.get(client, &[0, 1]).expect("a read");
+    }
+    shard.inc(0, 0, &[(0, 0), (1, 0)]).expect("versions that were sent");
+    assert_eq!(shard.early(), [], "the other has answered nothing");
+    shard.inc(1, 0, &[(1, 0)]).expect("versions that were sent");
+    assert_eq!(shard.early(), [(0, vec![1], vec![1]), (1, vec![1], vec![1])]);
+    shard.inc(0, 0, &[(1, 0)]).expect("versions that were sent");
+    shard.inc(1, 0, &[(1, 1)]).expect("versions that were sent");
+    assert_eq!(shard.early(), [], "what the first has sent is of the version before");
+    shard.clock(0, 1);
+    assert_eq!(
+        shard.clock(1, 1),
+        [(0, vec![0, 1], vec![1, 2]), (1, vec![0, 1], vec![1, 2])],
+        "a clock's end waits for none"
+    );
+    // Row 0 was changed by the first alone, and nobody waits for the other any more.
+    shard.inc(0, 1, &[(0, 1), (1, 2)]).expect("versions that were sent");
+    assert_eq!(shard.early(), [(0, vec![0], vec![2]), (1, vec![0], vec![2])]);
 }
 
 /// Client and shard in one place, the shard's answers held back until they are asked for.
@@ -189,4 +226,53 @@ fn a_client_tags_updates_with_what_their_worker_read_and_says_when_it_is_done_wi
     assert_eq!((rows.as_slice(), versions.as_slice()), (&[0, 0][..], &[0, 1][..]));
     assert_eq!(values, &Values::dense(1, vec![1.0, 3.0]), "worker 0 on version 0, and all others on version 1");
     assert!(pair.inc(0).is_err(), "a new clock needs a new read");
+}
+
+#[test]
+fn under_a_budget_a_worker_answers_each_version_once_in_the_order_in_which_they_came() {
+    let mut job = job(Consistency::Essp { staleness: 2 }, 100);
+    job.budget = Some(Budget { bytes_per_second: 1_000_000, priority: Priority::Random });
+    let mut client = Client::new(ClientId(0), &job, Sabotage::None);
+    let shard = ShardId(0);
+    let come = |client: &mut Client, row: u64, version: u32| {
+        let (table, clock, through) = (TABLE, Clock(0), 0);
+        let (rows, versions, values) = (vec![row].into(), Some(vec![version].into()), Values::dense(1, vec![0.0]));
+        let message = ToClient::Rows { table, clock, through, rows, versions, values };
+        client.receive(shard, &message).expect("rows of the table");
+    };
+    let compute = |client: &mut Client, row: u64| {
+        let read = client.get(WorkerId(0), TABLE, &Rows::List(&[row])).expect("a row of the table");
+        assert!(read.is_ready());
+        let made = client.inc(WorkerId(0), TABLE, &[row], &Values::dense(1, vec![1.0]));
+        assert!(made.expect("just read").is_ready());
+    };
+    // A byte is room for one row.
+    let answer = |client: &mut Client| -> Vec<(u64, u32)> {
+        client.send_early(1);
+        let tags = |(_, message): (ShardId, Arc<ToShard>)| match &*message {
+            ToShard::Inc { rows, versions: Some(versions), .. } => {
+                rows.iter().copied().zip(versions.iter().copied()).collect()
+            }
+            _ => Vec::new(),
+        };
+        client.outbox().flat_map(tags).collect()
+    };
+    for row in [2, 0, 1] {
+        come(&mut client, row, 4);
+    }
+    for row in [0, 1, 2] {
+        compute(&mut client, row);
+    }
+    assert_eq!(answer(&mut client), [(2, 4)]);
+    compute(&mut client, 2);
+    assert_eq!(answer(&mut client), [(0, 4)], "row 2 has been answered, the others not");
+    come(&mut client, 0, 5);
+    compute(&mut client, 0);
+    assert_eq!([answer(&mut client), answer(&mut client)], [[(1, 4)], [(0, 5)]]);
+    assert_eq!(answer(&mut client), [(2, 4)], "and then there is room for what was computed since");
+    compute(&mut client, 2);
+    come(&mut client, 2, 5);
+    compute(&mut client, 2);
+    assert_eq!(answer(&mut client), [(2, 4), (2, 5)], "with the answer goes what was left of the version before");
+    assert_eq!(answer(&mut client), []);
 }

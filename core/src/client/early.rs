@@ -4,9 +4,14 @@
 //! the staleness bound. So a shard never has to hold an early update back, and since an update that it does hold back
 //! was sent at the end of a clock, after which this client sends none of that clock or an earlier one, a client's
 //! updates are applied in the order of their numbers, early or not.
+//!
+//! Of a table with versions a worker answers each version of a row once, in the order in which they came, whatever the
+//! priority: it is the order in which shards send them to all, so all answer a row at about the same time, and the shard has
+//! it to send on (`core/src/shard/answers.rs`).
 
 use super::Client;
 use super::table::ClientTable;
+use super::versions::Versions;
 use crate::budget::Budget;
 use crate::consistency::Consistency;
 use crate::delta::Delta;
@@ -14,6 +19,8 @@ use crate::ids::{ClientId, WorkerId};
 use crate::priority::{Priority, Selector};
 use crate::row::RowRef;
 use crate::schema::Job;
+use crate::tagged::Tagged;
+use hashbrown::HashMap;
 
 /// What has been chosen so far.
 #[derive(Debug)]
@@ -54,7 +61,10 @@ impl Client {
                 if left == 0 || !table.schema.consistency.may_show(*clock, slowest) {
                     continue;
                 }
-                let rows = table.choose(delta, left, selector, early.priority);
+                let rows = match (&table.versions, &*delta) {
+                    (Some(versions), Delta::Tagged(_, updates)) => table.choose_answers(versions, local, updates, left),
+                    _ => table.choose(delta, left, selector, early.priority),
+                };
                 for part in delta.take_rows(&table.schema.kind, &rows, |unit| table.home(unit)) {
                     let Some(part) = table.hold_back_early((*clock, worker), delta, part) else { continue };
                     let sent: usize = (0..part.rows.len()).map(|i| table.schema.row_bytes(part.values.row(i))).sum();
@@ -74,6 +84,30 @@ impl Client {
 }
 
 impl ClientTable {
+    /// Chooses rows of about `limit` bytes of a worker's updates, which are kept apart by versions: those first whose turn it
+    /// is, and where the budget leaves room also what was computed since.
+    fn choose_answers(&self, versions: &Versions, local: usize, updates: &Tagged, limit: usize) -> Vec<u64> {
+        let mut turns: HashMap<u64, (u64, usize)> = HashMap::new();
+        updates.for_each(|row, version, update| {
+            let (turn, bytes) = turns.entry(row).or_insert((u64::MAX, 0));
+            *turn = versions.turn(local, row, version).min(*turn);
+            *bytes += self.schema.row_bytes(RowRef::Dense(update));
+        });
+        let mut turns: Vec<(u64, u64, usize)> =
+            turns.into_iter().map(|(row, (turn, bytes))| (turn, row, bytes)).collect();
+        turns.sort_unstable();
+        let (mut rows, mut left) = (Vec::new(), limit);
+        for (_, row, bytes) in turns {
+            if left == 0 {
+                break;
+            }
+            left = left.saturating_sub(bytes);
+            rows.push(row);
+        }
+        rows.sort_unstable();
+        rows
+    }
+
     /// Chooses rows of about `limit` bytes of a buffer.
     fn choose(&self, delta: &Delta, limit: usize, selector: &mut Selector, priority: Priority) -> Vec<u64> {
         let kind = &self.schema.kind;

@@ -17,12 +17,15 @@ use crate::schema::{Job, TableSchema};
 use crate::slab;
 use crate::values::Values;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct ClientTable {
     pub(super) id: TableId,
     pub(super) schema: TableSchema,
+    /// The client's workers.
+    workers: Range<u32>,
     pub(super) shards: u32,
     /// The shard of each chunk, where the table has chunks.
     pub(super) homes: Vec<ShardId>,
@@ -45,7 +48,7 @@ pub(super) struct ClientTable {
 
 impl ClientTable {
     /// A table of which nothing is here yet.
-    pub(super) fn new(id: TableId, schema: &TableSchema, workers: usize, job: &Job, sieve: Option<Sieve>) -> Self {
+    pub(super) fn new(id: TableId, schema: &TableSchema, workers: Range<u32>, job: &Job, sieve: Option<Sieve>) -> Self {
         let shards = job.shards;
         Self {
             id,
@@ -53,10 +56,11 @@ impl ClientTable {
             shards,
             homes: homes(schema, shards),
             cache: Cache::new(schema),
-            versions: Versions::new(schema, workers, shards),
+            versions: Versions::new(schema, workers.len(), shards),
             sieve,
-            unsent: (0..workers).map(|_| VecDeque::new()).collect(),
+            unsent: workers.clone().map(|_| VecDeque::new()).collect(),
             spare: Vec::new(),
+            workers,
             in_flight: (0..shards).map(|_| VecDeque::new()).collect(),
             updates_sent: vec![0; shards as usize],
             rows_received: vec![0; shards as usize],
@@ -144,6 +148,9 @@ impl ClientTable {
         outbox: &mut Vec<(ShardId, Arc<ToShard>)>,
     ) {
         let ShardDelta { shard, rows, versions, values } = piece;
+        if let (Some(known), Some(versions)) = (&mut self.versions, &versions) {
+            known.sent((worker.0 - self.workers.start) as usize, &rows, versions);
+        }
         let (schema, rows, versions) = (&self.schema, Array::from(rows), versions.map(Array::from));
         let message = |rows: Array<u64>, values| {
             let versions = versions.clone();

@@ -12,8 +12,13 @@ use std::collections::VecDeque;
 pub(super) struct Versions {
     /// Of the rows in the cache.
     cached: Column<u32>,
+    /// With which message with rows each of them came.
+    arrived: Column<u64>,
+    messages: u64,
     /// Per worker, of the rows as it has read them.
     read: Vec<Column<Read>>,
+    /// Per worker, the newest version of each row that it has sent an update of.
+    answered: Vec<Column<Option<u32>>>,
     /// Per clock that a worker has reached and not all have ended, how many messages with rows had been received from
     /// each shard when the first worker reached it.
     reached: VecDeque<(Clock, Vec<u64>)>,
@@ -33,14 +38,21 @@ impl Versions {
         let shape = Shape::new(schema)?;
         Some(Self {
             cached: Column::new(shape),
+            arrived: Column::new(shape),
+            messages: 0,
             read: (0..workers).map(|_| Column::new(shape)).collect(),
+            answered: (0..workers).map(|_| Column::new(shape)).collect(),
             reached: VecDeque::from([(Clock(0), vec![0; shards as usize])]),
         })
     }
 
     /// Takes the versions of rows that have come from a shard.
     pub(super) fn store(&mut self, rows: &[u64], versions: &[u32]) {
-        rows.iter().zip(versions).for_each(|(&row, &version)| *self.cached.get_mut(row) = version);
+        self.messages += 1;
+        for (&row, &version) in rows.iter().zip(versions) {
+            *self.cached.get_mut(row) = version;
+            *self.arrived.get_mut(row) = self.messages;
+        }
     }
 
     /// A worker reads cached rows in its clock.
@@ -66,6 +78,20 @@ impl Versions {
             current.then_some(read.version).ok_or_else(|| Misuse::NotRead { table: schema.name.clone(), row })
         };
         rows.iter().map(tag).collect()
+    }
+
+    /// A worker's updates of rows have been sent.
+    pub(super) fn sent(&mut self, local: usize, rows: &[u64], versions: &[u32]) {
+        for (&row, &version) in rows.iter().zip(versions) {
+            *self.answered[local].get_mut(row) = Some(version);
+        }
+    }
+
+    /// When a worker's update of this version of a row has its turn, the least first: in the order in which versions came,
+    /// and last where the worker has answered the newest version already, or is about to.
+    pub(super) fn turn(&self, local: usize, row: u64, version: u32) -> u64 {
+        let due = self.cached.get(row) == version && self.answered[local].get(row) != Some(version);
+        if due { self.arrived.get(row) } else { u64::MAX }
     }
 
     /// A worker has reached `clock`, when so many messages with rows had come from each shard.

@@ -1,7 +1,8 @@
 //! What a shard sends before its clock advances, where the budget has room for it.
 //!
 //! A row that was sent is no longer one that changed, so the end of the clock sends the others. Whatever has been
-//! applied may be shown to anyone, which is why nothing has to be asked about staleness here.
+//! applied may be shown to anyone, which is why nothing has to be asked about staleness here. Of a table with versions
+//! only those rows are sent that enough workers have answered.
 
 use super::{Shard, ShardTable};
 use crate::array::Array;
@@ -14,6 +15,7 @@ use crate::row::{Row, RowRef};
 use crate::values::Values;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// What a row that nobody has written takes in a message: its id and where it ends.
@@ -45,20 +47,44 @@ impl Shard {
     /// Puts changed rows into the outbox, of about `bytes` bytes for all who are to have them, ahead of the end of the
     /// clock and the most important first; says of how many. The tables take turns. Without a budget it does nothing.
     pub fn send_early(&mut self, bytes: usize) -> usize {
+        let answered = self.send_answered(bytes);
+        answered + self.send_changed(bytes - answered)
+    }
+
+    /// Of what [`Shard::send_early`] sends, the rows of tables without versions: what is left of the budget after
+    /// [`Shard::send_answered`], taking turns with the updates of a client that shares it.
+    pub fn send_changed(&mut self, bytes: usize) -> usize {
         let mut left = bytes;
         let tables = self.tables.len();
         for step in 0..tables {
             let table = &mut self.tables[(self.early_turn + step) % tables];
-            if left > 0 && matches!(table.schema.consistency, Consistency::Essp { .. } | Consistency::Async) {
+            if left > 0 && table.answers.is_none() && table.sends_early() {
                 left = left.saturating_sub(table.send_early((self.id, self.clock), left, &mut self.outbox));
             }
         }
         self.early_turn = (self.early_turn + 1) % tables;
         bytes - left
     }
+
+    /// Of what [`Shard::send_early`] sends, the rows of tables with versions, once they have been answered. They need no
+    /// turns with the updates of a client: none come up before clients have sent theirs, and as long as one waits workers
+    /// compute on a version that is about to be superseded.
+    pub fn send_answered(&mut self, bytes: usize) -> usize {
+        let mut left = bytes;
+        for table in self.tables.iter_mut().filter(|table| table.answers.is_some() && table.sends_early()) {
+            if left > 0 {
+                left = left.saturating_sub(table.send_early((self.id, self.clock), left, &mut self.outbox));
+            }
+        }
+        bytes - left
+    }
 }
 
 impl ShardTable {
+    fn sends_early(&self) -> bool {
+        matches!(self.schema.consistency, Consistency::Essp { .. } | Consistency::Async)
+    }
+
     /// Sends changed rows of about `limit` bytes; says of how many.
     fn send_early(
         &mut self,
@@ -79,7 +105,11 @@ impl ShardTable {
             };
             early.changes.get(&row).map_or(0.0, |change| change.with(of))
         };
-        let mut rows = early.selector.choose(limit, |from, show| self.dirty.walk(from, show), weigh, importance);
+        let due = |row: u64| self.answers.as_ref().is_none_or(|answers| answers.suffice(row));
+        let walk = |from: u64, show: &mut dyn FnMut(u64) -> ControlFlow<()>| {
+            self.dirty.walk(from, &mut |row| if due(row) { show(row) } else { ControlFlow::Continue(()) });
+        };
+        let mut rows = early.selector.choose(limit, walk, weigh, importance);
         let mut allowed = 0;
         rows.retain(|&row| {
             let may = self.may_send_early(row, allowed);
@@ -97,6 +127,9 @@ impl ShardTable {
             early.changes.remove(row);
         }
         self.dirty.remove_all(&rows);
+        if let Some(answers) = &mut self.answers {
+            answers.pushed(&rows);
+        }
         self.early = Some(early);
         for client in (0..self.subscribers.len() as u32).map(ClientId) {
             let registered = &self.subscribers[client.index()].registered;

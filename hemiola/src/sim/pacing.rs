@@ -6,7 +6,7 @@ use super::time::Time;
 use super::wire::{End, Load, Packet, Posted};
 use super::world::{Step, World};
 use hemiola_core::pacer::Turn;
-use hemiola_core::{Budget, ClientId, Pacer, ShardId};
+use hemiola_core::{Budget, ClientId, Pacer, Shard, ShardId};
 use std::time::Duration;
 
 pub(super) struct Pacing {
@@ -130,7 +130,10 @@ impl World {
                     let state = self.node(node);
                     state.shard_first = !state.shard_first;
                     let (shard_first, client) = (state.shard_first, state.client);
-                    let sent = if shard_first || client.is_none() { self.early_rows(node, bytes) } else { 0 };
+                    let mut sent = self.early_rows(node, bytes, Shard::send_answered);
+                    if sent < bytes && (shard_first || client.is_none()) {
+                        sent += self.early_rows(node, bytes - sent, Shard::send_changed);
+                    }
                     match client {
                         // What one of the two leaves goes to the other.
                         Some(client) if sent < bytes => return Some(Step::Ask { client, bytes: bytes - sent, sent }),
@@ -167,10 +170,10 @@ impl World {
     }
 
     /// Lets the node's shard send changed rows of about so many bytes early; says of how many.
-    fn early_rows(&mut self, node: usize, bytes: usize) -> usize {
+    fn early_rows(&mut self, node: usize, bytes: usize, send: fn(&mut Shard, usize) -> usize) -> usize {
         let Some(shard) = self.node(node).shard else { return 0 };
         let server = &mut self.servers.shards[shard.index()];
-        let sent = server.send_early(bytes);
+        let sent = send(server, bytes);
         let answers: Vec<_> = server.outbox().collect();
         for (client, message) in answers {
             self.send(client, shard, Load::Answer(message));
@@ -183,7 +186,7 @@ impl World {
         let node = client.index();
         // Where it was the client's turn the shard has not been asked yet.
         if left > 0 && !self.node(node).shard_first {
-            sent += self.early_rows(node, left);
+            sent += self.early_rows(node, left, Shard::send_changed);
         }
         if sent == 0 {
             self.node(node).pacer.rest();

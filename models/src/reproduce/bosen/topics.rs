@@ -97,6 +97,10 @@ impl Problem for Topics {
         self.corpus.tokens() as u64
     }
 
+    fn pass_seconds(&self) -> f64 {
+        0.25
+    }
+
     /// In the paper's §5.2, MC-640 spends 63 % of the bandwidth of BS-8, which spends eight times that of BS.
     fn exchanges_per_megabit(&self) -> f64 {
         0.63 * 8.0 / 640.0
