@@ -30,16 +30,9 @@ impl Tagged {
         }
     }
 
-    /// The rows that have an update, ascending.
-    pub(crate) fn rows(&self) -> Vec<u64> {
-        let mut rows: Vec<u64> = self.rows.keys().copied().collect();
-        rows.sort_unstable();
-        rows
-    }
-
     /// Calls `f` with every row, version and update.
     pub(crate) fn for_each(&self, mut f: impl FnMut(u64, u32, &[f32])) {
-        let updates = self.tags.iter().zip(self.numbers.chunks_exact(self.width.max(1)));
+        let updates = self.tags.iter().zip(self.numbers.chunks_exact(self.width));
         updates.for_each(|(&(row, version), update)| f(row, version, update));
     }
 
@@ -90,8 +83,11 @@ mod tests {
         for (row, version) in [(6, 1), (1, 4), (6, 0)] {
             updates.add(row, version, &[1.0]);
         }
-        assert_eq!((updates.rows(), updates.any_of(6), updates.any_of(2)), (vec![1, 6], Some(&[1.0][..]), None));
-        assert_eq!((updates.split(&[6]).tags, updates.rows()), (vec![(6, 0), (6, 1)], vec![1]));
+        assert_eq!((updates.any_of(6), updates.any_of(2)), (Some(&[1.0][..]), None));
+        assert_eq!(updates.split(&[6]).tags, [(6, 0), (6, 1)]);
+        let mut left = Vec::new();
+        updates.for_each(|row, version, update| left.push((row, version, update[0])));
+        assert_eq!(left, [(1, 4, 1.0)]);
         updates.take(|_, _, _| {});
         updates.take(|row, version, _| panic!("row {row} of version {version} a second time"));
     }
