@@ -47,7 +47,7 @@ soak: ## 50 jobs killed at random moments that go on from their checkpoints (SEE
 	$(if $(SEED),HEMIOLA_SEED=$(SEED)) HEMIOLA_MOMENTS=50 $(CARGO) test -p hemiola --test checkpoints -- --nocapture killed
 	$(if $(SEED),HEMIOLA_SEED=$(SEED)) HEMIOLA_MOMENTS=50 $(CARGO) test -p hemiola-cli --test checkpoints -- --nocapture killed
 
-bench: build ## speed beside other programs, and what parts cost (NAME=mf|lda|mlr|l1lr|l2mlr|sc|processes|wire|tasks|splash|budget|checkpoints for one)
+bench: build ## speed beside other programs, and what parts cost (NAME=mf|lda|mlr|l1lr|l2mlr|sc|processes|wire|tasks|splash|budget|overhead|checkpoints for one)
 	./bench/run $(NAME)
 
 fuzz: ## any bytes into a decoder for a minute (NAME=frame|ratings|corpus|labelled|model; needs a nightly toolchain)

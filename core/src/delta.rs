@@ -59,6 +59,13 @@ impl Delta {
     pub(crate) fn new(schema: &TableSchema) -> Self {
         match Shape::new(schema) {
             Some(shape) if schema.snapshot_width().is_some() => Self::Tagged(shape, Tagged::new(shape.width)),
+            _ => Self::coalesced(schema),
+        }
+    }
+
+    /// A buffer that keeps nothing apart, whether the table has versions or not.
+    pub(crate) fn coalesced(schema: &TableSchema) -> Self {
+        match Shape::new(schema) {
             Some(shape) => Self::Flat {
                 shape,
                 chunks: (0..shape.chunks()).map(|_| None).collect(),
@@ -210,6 +217,24 @@ impl Delta {
                 }
                 Self::Rows(chosen).take(kind, shard_of)
             }
+        }
+    }
+
+    /// Forgets the updates of some rows.
+    pub(crate) fn forget(&mut self, rows: &[u64]) {
+        match self {
+            Self::Flat { shape, chunks, .. } => {
+                for (index, run) in shape.runs(rows) {
+                    let Some(chunk) = &mut chunks[index] else { continue };
+                    for row in &rows[run] {
+                        let place = (row - shape.first_row(index)) as usize;
+                        chunk.touched[place / 64] &= !(1 << (place % 64));
+                        chunk.numbers[place * shape.width..][..shape.width].fill(0.0);
+                    }
+                }
+            }
+            Self::Rows(all) => rows.iter().for_each(|row| drop(all.remove(row))),
+            Self::Tagged(..) => unreachable!("what is kept apart is taken, not forgotten"),
         }
     }
 
@@ -423,6 +448,8 @@ mod tests {
             assert_eq!(taken.len(), 1);
             assert_eq!((&taken[0].rows[..], &taken[0].values), (&[0, 5][..], &Values::dense(1, vec![1.0, 6.0])));
             delta.add(&schema.kind, 5, RowRef::Dense(&[0.5]));
+            delta.add(&schema.kind, 3, RowRef::Dense(&[0.5]));
+            delta.forget(&[1, 3]);
             let left = delta.take(&schema.kind, |_| ShardId(0)).pop().expect("the others");
             assert_eq!((left.rows, left.values), (vec![2, 4, 5, 7], Values::dense(1, vec![3.0, 5.0, 0.5, 8.0])));
         }

@@ -177,7 +177,7 @@ impl Shard {
                 held: Vec::new(),
                 unseen: VecDeque::new(),
                 recycler: Recycler::new(RECYCLED_NUMBERS_MAX),
-                early: job.budget.map(|budget| Early::new(&budget)),
+                early: job.budget.map(|budget| Early::new(&budget, schema)),
                 answers: Answers::new(schema, job),
                 authors: Authors::new(schema, job, lag.is_some()),
                 lag,
@@ -563,16 +563,15 @@ impl ShardTable {
                 outbox.extend(self.rows_messages(client, clock, rows.into()));
             }
         }
-        if self.lag.is_some() {
-            self.note_pushed(&self.dirty.intersection(&self.dirty));
-        }
-        if let Some(answers) = &mut self.answers {
-            answers.pushed(&self.dirty.intersection(&self.dirty));
+        if self.lag.is_some() || self.early.is_some() {
+            let pushed = self.dirty.intersection(&self.dirty);
+            self.note_pushed(&pushed);
+            self.answers.iter_mut().for_each(|answers| answers.pushed(&pushed));
+            self.early.iter_mut().for_each(|early| early.forget_changes(&pushed));
         }
         self.dirty.clear();
         self.authors.iter_mut().for_each(Authors::clear);
         self.dirty.insert_all(&held_back);
-        self.forget_changes();
         Ok(())
     }
 

@@ -72,13 +72,18 @@ impl Cluster {
         if !to_client {
             let Some(message) = self.to_shard[client].pop_front() else { return (Vec::new(), false) };
             self.shard.receive(ClientId(client as u32), &message).expect("a correct client");
-            self.shard.outbox().for_each(|(to, message)| self.to_clients[to.index()].push_back(message));
+            self.post();
             return (Vec::new(), true);
         }
         let Some(message) = self.to_clients[client].pop_front() else { return (Vec::new(), false) };
         self.clients[client].receive(ShardId(0), &message).expect("a correct shard");
         let rows = if let ToClient::Rows { rows, .. } = &*message { rows.to_vec() } else { Vec::new() };
         (rows, true)
+    }
+
+    /// Puts what the shard has to send on its way.
+    fn post(&mut self) {
+        self.shard.outbox().for_each(|(to, message)| self.to_clients[to.index()].push_back(message));
     }
 
     /// The rows that the shard sends early, chosen among all but few enough for one at a time.
@@ -124,6 +129,34 @@ fn a_client_is_pushed_what_others_have_changed() {
 }
 
 #[test]
+fn before_the_end_of_a_clock_too_a_client_is_sent_what_others_have_changed() {
+    let budget = Budget { bytes_per_second: 1_000_000, priority: Priority::RoundRobin };
+    let mut cluster = Cluster::within(Some(budget), Consistency::Essp { staleness: 1 });
+    (0..2).for_each(|client| drop(cluster.read(client)));
+    cluster.carry_all();
+    for (client, row) in [(0, 0), (0, 1), (1, 1), (1, 2)] {
+        cluster.inc(client, row, 1.0);
+        assert!(cluster.clients[client].send_early(1000) > 0);
+        cluster.carry(client, false);
+    }
+    // Two rows go to one client each, and one to both: the third client reads none.
+    let row_bytes = size_of::<u64>() + 2 * size_of::<f32>();
+    assert_eq!(cluster.shard.send_early(1000), 4 * row_bytes);
+    assert_eq!(cluster.shard.send_early(1000), 0);
+    cluster.post();
+    assert_eq!(cluster.carry_all(), [vec![1, 2], vec![0, 1], vec![]]);
+    // What was sent is forgotten, and what nobody else reads is nobody's news.
+    for (client, row) in [(1, 0), (0, 1), (0, 2)] {
+        cluster.inc(client, row, 1.0);
+        cluster.clients[client].send_early(1000);
+        cluster.carry(client, false);
+    }
+    assert_eq!(cluster.shard.send_early(1000), 3 * row_bytes);
+    cluster.post();
+    assert_eq!(cluster.carry_all(), [vec![0], vec![1, 2], vec![]]);
+}
+
+#[test]
 fn what_has_changed_most_on_balance_goes_first() {
     for (priority, order) in [(Priority::AbsoluteMagnitude, [2, 3, 0]), (Priority::RelativeMagnitude, [3, 2, 0])] {
         let budget = Budget { bytes_per_second: 1_000_000, priority };
@@ -158,16 +191,23 @@ proptest! {
     #[test]
     fn what_is_not_pushed_is_there_already(
         asynchronous in any::<bool>(),
-        steps in proptest::collection::vec((0..CLIENTS as usize, 0..6u8, 0..ROWS, -9.0..9.0f32), 1..200),
+        priority in proptest::option::of(prop_oneof![Just(Priority::Random), Just(Priority::RelativeMagnitude)]),
+        steps in proptest::collection::vec((0..CLIENTS as usize, 0..8u8, 0..ROWS, -9.0..9.0f32), 1..200),
     ) {
         let consistency = if asynchronous { Consistency::Async } else { Consistency::Essp { staleness: 1 } };
-        let mut cluster = Cluster::new(consistency);
+        let budget = priority.map(|priority| Budget { bytes_per_second: 1_000_000, priority });
+        let mut cluster = Cluster::within(budget, consistency);
         for (client, step, row, by) in steps {
             match step {
                 0 => drop(cluster.read(client)),
                 1 => cluster.inc(client, row, by),
                 2 => cluster.clock(client),
                 3 => drop(cluster.carry(client, true)),
+                4 => _ = cluster.clients[client].send_early(40),
+                5 => {
+                    cluster.shard.send_early(40);
+                    cluster.post();
+                }
                 _ => drop(cluster.carry(client, false)),
             }
         }

@@ -129,11 +129,13 @@ impl ClientTable {
         part: ShardDelta,
         outbox: &mut Vec<(ShardId, Arc<ToShard>)>,
     ) {
-        let Some(limit) = self.message_bytes else {
+        let bytes = |i| self.schema.row_bytes(part.values.row(i));
+        let pieces = self.message_bytes.map(|limit| stretches(part.rows.len(), limit, bytes)).unwrap_or_default();
+        if pieces.len() <= 1 {
             return self.send_piece((clock, worker), part, outbox);
-        };
+        }
         let ShardDelta { shard, rows, versions, values } = part;
-        for stretch in stretches(rows.len(), limit, |i| self.schema.row_bytes(values.row(i))) {
+        for stretch in pieces {
             let rows = rows[stretch.clone()].to_vec();
             let versions = versions.as_ref().map(|versions| versions[stretch.clone()].to_vec());
             let piece = ShardDelta { shard, rows, versions, values: values.part(stretch) };

@@ -22,8 +22,7 @@ impl Authors {
         let in_order =
             matches!(schema.consistency, Consistency::Essp { .. } | Consistency::Async) && schema.fan_in == 1;
         let adds = schema.procedure.is_none() && schema.precision == Precision::F32;
-        let pushes_all = !filtered && job.budget.is_none();
-        (schema.read_my_writes && in_order && adds && pushes_all).then(|| Self {
+        (schema.read_my_writes && in_order && adds && !filtered).then(|| Self {
             changed: job.workers_per_client.iter().map(|_| RowSet::new(schema.rows)).collect(),
             shared: RowSet::new(schema.rows),
         })
@@ -45,6 +44,12 @@ impl Authors {
     /// Whether a client has all changes of a row, because they are its own.
     pub(super) fn knows(&self, client: ClientId, row: u64) -> bool {
         self.changed.len() == 1 || self.changed[client.index()].contains(row) && !self.shared.contains(row)
+    }
+
+    /// All changes of these rows have been pushed.
+    pub(super) fn forget(&mut self, rows: &[u64]) {
+        self.changed.iter_mut().for_each(|changed| changed.remove_all(rows));
+        self.shared.remove_all(rows);
     }
 
     /// All changes have been pushed.

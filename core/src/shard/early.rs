@@ -2,19 +2,21 @@
 //!
 //! A row that was sent is no longer one that changed, so the end of the clock sends the others. Whatever has been
 //! applied may be shown to anyone, which is why nothing has to be asked about staleness here. Of a table with versions
-//! only those rows are sent that enough workers have answered.
+//! only those rows are sent that enough workers have answered. As at the end of a clock, no client is sent what it alone has
+//! changed.
 
+use super::authors::Authors;
 use super::{Shard, ShardTable};
 use crate::array::Array;
 use crate::budget::{Budget, stretches};
 use crate::consistency::Consistency;
+use crate::delta::Delta;
 use crate::ids::{ClientId, Clock, ShardId};
 use crate::message::ToClient;
 use crate::priority::{Priority, Selector};
-use crate::row::{Row, RowRef};
+use crate::row::RowRef;
+use crate::schema::TableSchema;
 use crate::values::Values;
-use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -28,18 +30,24 @@ pub(super) struct Early {
     priority: Priority,
     selector: Selector,
     /// How each row has changed since it was last sent, where the priority asks for it.
-    changes: HashMap<u64, Row>,
+    changes: Option<Delta>,
 }
 
 impl Early {
-    pub(super) fn new(budget: &Budget) -> Self {
+    pub(super) fn new(budget: &Budget, schema: &TableSchema) -> Self {
         let priority = budget.priority;
+        let compares = priority.is_by_magnitude() && schema.consistency.is_eager();
         Self {
             message_bytes: budget.message_bytes(),
             priority,
             selector: Selector::new(priority),
-            changes: HashMap::new(),
+            changes: compares.then(|| Delta::coalesced(schema)),
         }
+    }
+
+    /// These rows have been sent to all who are to have them.
+    pub(super) fn forget_changes(&mut self, rows: &[u64]) {
+        self.changes.iter_mut().for_each(|changes| changes.forget(rows));
     }
 }
 
@@ -93,21 +101,27 @@ impl ShardTable {
         outbox: &mut Vec<(ClientId, Arc<ToClient>)>,
     ) -> usize {
         let Some(mut early) = self.early.take() else { return 0 };
-        let weigh = |row: u64| {
-            let readers = self.subscribers.iter().filter(|subscriber| subscriber.registered.contains(row)).count();
-            self.row_bytes(row) * readers.max(1)
-        };
+        let clients = || (0..self.subscribers.len() as u32).map(ClientId);
+        let weigh = |row: u64| self.row_bytes(row) * clients().filter(|&client| self.is_news(client, row)).count();
         let kind = &self.schema.kind;
         let importance = |row: u64| {
             let of = |change: RowRef<'_>| match early.priority {
                 Priority::RelativeMagnitude => self.store.with_row(row, |now| kind.importance(now, change)),
                 _ => kind.importance(None, change),
             };
-            early.changes.get(&row).map_or(0.0, |change| change.with(of))
+            early.changes.as_ref().and_then(|changes| changes.with_row(row, of)).unwrap_or(0.0)
         };
         let due = |row: u64| self.answers.as_ref().is_none_or(|answers| answers.suffice(row));
+        let mut no_news = Vec::new();
         let walk = |from: u64, show: &mut dyn FnMut(u64) -> ControlFlow<()>| {
-            self.dirty.walk(from, &mut |row| if due(row) { show(row) } else { ControlFlow::Continue(()) });
+            self.dirty.walk(from, &mut |row| {
+                if clients().all(|client| !self.is_news(client, row)) {
+                    no_news.push(row);
+                } else if due(row) {
+                    return show(row);
+                }
+                ControlFlow::Continue(())
+            });
         };
         let mut rows = early.selector.choose(limit, walk, weigh, importance);
         let mut allowed = 0;
@@ -123,17 +137,18 @@ impl ShardTable {
             rows.retain(|row| held_back.binary_search(row).is_err());
         }
         let bytes = rows.iter().map(|&row| weigh(row)).sum();
-        for row in &rows {
-            early.changes.remove(row);
-        }
-        self.dirty.remove_all(&rows);
         if let Some(answers) = &mut self.answers {
             answers.pushed(&rows);
         }
+        let news = |client| rows.iter().copied().filter(|&row| self.is_news(client, row)).collect();
+        let news: Vec<(ClientId, Vec<u64>)> = clients().map(|client| (client, news(client))).collect();
+        for known in [&rows, &no_news] {
+            early.forget_changes(known);
+            self.dirty.remove_all(known);
+            self.authors.iter_mut().for_each(|authors| authors.forget(known));
+        }
         self.early = Some(early);
-        for client in (0..self.subscribers.len() as u32).map(ClientId) {
-            let registered = &self.subscribers[client.index()].registered;
-            let rows: Vec<u64> = rows.iter().copied().filter(|&row| registered.contains(row)).collect();
+        for (client, rows) in news {
             if !rows.is_empty() {
                 outbox.extend(self.rows_messages(client, clock, rows.into()));
             }
@@ -161,28 +176,20 @@ impl ShardTable {
         pieces.into_iter().map(|rows| (client, self.rows_message(client, clock, rows))).collect()
     }
 
+    /// Whether a client is to be sent a row that has changed: whether it reads it and others have changed it.
+    fn is_news(&self, client: ClientId, row: u64) -> bool {
+        let knows = |authors: &Authors| authors.knows(client, row);
+        self.subscribers[client.index()].registered.contains(row) && !self.authors.as_ref().is_some_and(knows)
+    }
+
     fn row_bytes(&self, row: u64) -> usize {
         self.store.with_row(row, |row| row.map_or(ROW_BYTES_MIN, |row| self.schema.row_bytes(row)))
     }
 
     /// Takes note of updates that are about to be applied.
     pub(super) fn note_changes(&mut self, rows: &[u64], updates: &Values) {
-        let Some(early) = self.early.as_mut().filter(|early| early.priority.is_by_magnitude()) else { return };
-        if !self.schema.consistency.is_eager() {
-            return;
-        }
-        for (i, &row) in rows.iter().enumerate() {
-            match early.changes.entry(row) {
-                Entry::Occupied(mut change) => self.schema.kind.coalesce(change.get_mut(), updates.row(i)),
-                Entry::Vacant(place) => drop(place.insert(updates.row(i).to_row())),
-            }
-        }
-    }
-
-    /// All changes have been sent.
-    pub(super) fn forget_changes(&mut self) {
-        if let Some(early) = &mut self.early {
-            early.changes.clear();
+        if let Some(Early { changes: Some(changes), .. }) = &mut self.early {
+            changes.add_all(&self.schema.kind, rows, updates);
         }
     }
 }
