@@ -2,8 +2,8 @@
 
 Two workers and a server on this machine, factorisation and topic models: on MovieLens 1M and NIPS where they lie beside
 the project, as ../shared/data, and on generated sets otherwise. With a clock an epoch, as in the paper, and with the default
-of four. Turn by turn, because the machine is not as fast all the time: a ratio is that of the medians, and in
-brackets the median of the turns' ratios. The paper (section 5.1) has 1.12; the bar is 1.15.
+of four. Turn by turn, because the machine is not as fast all the time: a ratio is the median of those of the turns, and in
+brackets that of the median times. The paper (section 5.1) has 1.12; the bar is 1.15.
 
 A budget below what the job sends anyway slows it down as it must: what the server sends, which is the most, is shown.
 """
@@ -12,7 +12,7 @@ import json, os, statistics, subprocess, sys, tempfile
 HEMIOLA = sys.argv[1]
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "shared", "data")
 BUDGETS = ("2gbit", "4gbit", "8gbit")
-TURNS, BAR = 7, 1.15
+TURNS, BAR = 9, 1.15
 
 
 def generated(folder, name, *arguments):
@@ -53,10 +53,9 @@ with tempfile.TemporaryDirectory() as folder:
                               for budget in (None, *BUDGETS)})
             medians = {budget: statistics.median(turn[budget][0] for turn in turns) for budget in turns[0]}
             for budget, seconds in medians.items():
-                ratio = seconds / medians[None]
+                ratio = statistics.median(turn[budget][0] / turn[None][0] for turn in turns)
                 worst = max(worst, ratio)
-                of_turns = statistics.median(turn[budget][0] / turn[None][0] for turn in turns)
                 sent = statistics.median(turn[budget][1] for turn in turns)
-                print(f"  {budget or 'no budget':9} {1000 * seconds / clocks:6.2f} ms a clock, {ratio:.3f} ({of_turns:.3f}), "
+                print(f"  {budget or 'no budget':9} {1000 * seconds / clocks:6.2f} ms a clock, {ratio:.3f} ({seconds / medians[None]:.3f}), "
                       f"the server sends {sent / 1e6:.0f} Mbit/s")
     print(f"at most {worst:.3f} of the time without a budget: the bar of {BAR} {'holds' if worst <= BAR else 'DOES NOT HOLD'}")
