@@ -57,32 +57,60 @@ impl Selector {
         let mut rows = Vec::new();
         let mut bytes = 0;
         walk(self.cursor, &mut |row| {
-            bytes += weigh(row);
+            let weight = weigh(row);
             // One that does not fit is left for the next time, but for the first.
-            if bytes > enough && !rows.is_empty() {
+            if bytes + weight > enough && !rows.is_empty() {
                 return ControlFlow::Break(());
             }
-            rows.push(row);
+            bytes += weight;
+            rows.push((row, weight));
             ControlFlow::Continue(())
         });
-        if let Some(last) = rows.last() {
+        if let Some((last, _)) = rows.last() {
             self.cursor = last.wrapping_add(1);
         }
         self.choices += 1;
         if bytes > limit && self.priority != Priority::RoundRobin {
-            let keep = ((rows.len() as f64 * limit as f64 / bytes as f64) as usize).clamp(1, rows.len());
-            let score = |row: u64| match self.priority {
+            let score = |row: u64, weight: usize| match self.priority {
                 // The upper 24 bits fill the mantissa exactly.
                 Priority::Random => (mix(row ^ mix(self.choices)) >> 40) as f32,
                 // What waits longer than it must is least in all when the most important for its length goes first (Smith).
-                _ => importance(row) / weigh(row).max(1) as f32,
+                _ => importance(row) / weight.max(1) as f32,
             };
-            let mut scored: Vec<(f32, u64)> = rows.iter().map(|&row| (score(row), row)).collect();
-            scored.select_nth_unstable_by(keep - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            rows = scored[..keep].iter().map(|(_, row)| *row).collect();
+            let mut scored: Vec<Scored> =
+                rows.iter().map(|&(row, weight)| Scored { score: score(row, weight), row, weight }).collect();
+            let chosen = best(&mut scored, limit).max(1);
+            rows = scored[..chosen].iter().map(|scored| (scored.row, scored.weight)).collect();
         }
+        let mut rows: Vec<u64> = rows.into_iter().map(|(row, _)| row).collect();
         rows.sort_unstable();
         rows
+    }
+}
+
+struct Scored {
+    score: f32,
+    row: u64,
+    weight: usize,
+}
+
+/// Moves the rows of the highest scores, about `limit` bytes of them together, to the front; says how many they are. As many
+/// are moved as fit if they are of average length, and then again as many as fit into what is left.
+fn best(scored: &mut [Scored], limit: usize) -> usize {
+    let (mut chosen, mut left) = (0, limit);
+    loop {
+        let rest = &mut scored[chosen..];
+        let bytes: usize = rest.iter().map(|scored| scored.weight).sum();
+        if bytes <= left {
+            return scored.len();
+        }
+        let fit = (rest.len() as f64 * left as f64 / bytes as f64) as usize;
+        if fit == 0 {
+            return chosen;
+        }
+        rest.select_nth_unstable_by(fit - 1, |a, b| b.score.total_cmp(&a.score).then(a.row.cmp(&b.row)));
+        left = left.saturating_sub(rest[..fit].iter().map(|scored| scored.weight).sum());
+        chosen += fit;
     }
 }
 
@@ -120,6 +148,16 @@ mod tests {
         let walk = |_: u64, show: &mut dyn FnMut(u64) -> ControlFlow<()>| show_each([1, 2, 3].into_iter(), show);
         let (length, importance) = (|row| [0, 30, 10, 20][row as usize], |row| [0.0, 6.0, 3.0, 5.0][row as usize]);
         assert_eq!(selector.choose(20, walk, length, importance), [2]);
+    }
+
+    #[test]
+    fn short_rows_that_go_first_leave_no_room_unused() {
+        let mut selector = Selector::new(Priority::AbsoluteMagnitude);
+        let walk = |_: u64, show: &mut dyn FnMut(u64) -> ControlFlow<()>| show_each(0..400, show);
+        let length = |row: u64| if row.is_multiple_of(2) { 10 } else { 30 };
+        let rows = selector.choose(1000, walk, length, |_| 1.0);
+        assert!(rows.iter().all(|row| row.is_multiple_of(2)));
+        assert!((97..=100).contains(&rows.len()), "{} rows", rows.len());
     }
 
     #[test]

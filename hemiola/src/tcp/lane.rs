@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_send_buffer_size;
 use std::collections::VecDeque;
 use std::io::Write;
+use std::iter::Sum;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -76,6 +77,12 @@ struct Connection {
 pub(crate) struct Written {
     pub(crate) bytes: u64,
     pub(crate) saved: u64,
+}
+
+impl Sum for Written {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |a, b| Self { bytes: a.bytes + b.bytes, saved: a.saved + b.saved })
+    }
 }
 
 /// Why a batch was not written.
@@ -183,12 +190,7 @@ impl<M> Lane<M> {
 
     /// Writes what there is, unless someone is at it.
     pub(crate) fn flush(&self) -> Written {
-        let mut all = Written::default();
-        while let Some(written) = self.write_batch(self.state.lock()) {
-            all.bytes += written.bytes;
-            all.saved += written.saved;
-        }
-        all
+        std::iter::from_fn(|| self.write_batch(self.state.lock())).sum()
     }
 
     /// Writes what there is if that is little and the connection takes it at once, which is sooner than waking the lane's
@@ -198,7 +200,7 @@ impl<M> Lane<M> {
         if state.queue.is_empty() {
             return Written::default();
         }
-        let takes = state.connection.as_ref().filter(|to| !self.paced && takes_at_once(&to.stream));
+        let takes = state.connection.as_ref().filter(|to| takes_at_once(&to.stream));
         let mut bytes = state.queue.iter().map(|(number, message)| (self.lay_out)(message, *number, 0).wire_bytes());
         let room = takes.map_or(0, |to| to.little);
         let at_once = bytes.try_fold(room, |room: u64, bytes| room.checked_sub(bytes)).is_some();

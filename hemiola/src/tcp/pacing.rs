@@ -1,7 +1,7 @@
-//! The pacer of a process and the thread that serves it: what the process has to say waits here, and gets into a lane
-//! when the budget lets it.
+//! The pacer of a process: what the process has to say waits here, and gets into a lane when the budget lets it. Whoever
+//! has something to send sees to that at once; a thread sees to what has to wait, and asks for early data.
 
-use crate::tcp::lane::Lane;
+use crate::tcp::lane::{Lane, Written};
 use hemiola_core::codec::{Header, Message};
 use hemiola_core::link::LinkError;
 use hemiola_core::pacer::Turn;
@@ -18,7 +18,7 @@ const QUEUE_MESSAGES_MAX: usize = 256;
 pub(crate) struct Pacing<M> {
     /// Locked for a few lines at a time: by whoever has something to send while he holds a client or a shard, by the
     /// readers of connections, and by the pacing thread, which holds no other lock but a lane's then.
-    pacer: Mutex<Pacer<Arc<M>>>,
+    paced: Mutex<Paced<M>>,
     /// There is something to send, or it may be sent again.
     changed: Condvar,
     /// The queue has become shorter.
@@ -28,10 +28,16 @@ pub(crate) struct Pacing<M> {
     began: Instant,
 }
 
+struct Paced<M> {
+    pacer: Pacer<Arc<M>>,
+    /// Until when the pacing thread sleeps if nobody wakes it; nothing while it is awake.
+    asleep_until: Option<Duration>,
+}
+
 impl<M> Pacing<M> {
     pub(crate) fn new(budget: &Budget, lanes: &[Arc<Lane<M>>], bytes_of: fn(&M) -> u64) -> Self {
         Self {
-            pacer: Mutex::new(Pacer::new(budget)),
+            paced: Mutex::new(Paced { pacer: Pacer::new(budget), asleep_until: None }),
             changed: Condvar::new(),
             shorter: Condvar::new(),
             lanes: lanes.to_vec(),
@@ -40,93 +46,127 @@ impl<M> Pacing<M> {
         }
     }
 
-    /// Puts a message at the end.
+    /// Puts a message at the end, where [`Pacing::flush_little`] finds it.
     pub(crate) fn send(&self, to: usize, message: Arc<M>) {
-        let mut pacer = self.pacer.lock();
-        let first = pacer.queued() == 0;
-        pacer.push(to, (self.bytes_of)(&message), message);
-        drop(pacer);
-        // Behind others it waits for the bucket anyway.
-        if first {
-            self.changed.notify_one();
+        self.paced.lock().pacer.push(to, (self.bytes_of)(&message), message);
+    }
+
+    /// Sends what the budget lets go now as [`Lane::flush_little`] does, and leaves the rest to the pacing thread.
+    pub(crate) fn flush_little(&self) -> Written {
+        let mut paced = self.paced.lock();
+        while paced.pacer.queued() > 0 {
+            let now = self.began.elapsed();
+            match paced.pacer.turn(now) {
+                Turn::Send { to, number, message } => self.forward(&mut paced.pacer, (to, number, message), now),
+                Turn::Acknowledge { to } => self.lanes[to].acknowledge(),
+                Turn::Wait { until } => {
+                    let until = until.unwrap_or(Duration::MAX);
+                    if paced.asleep_until.is_some_and(|asleep_until| until < asleep_until) {
+                        self.changed.notify_one();
+                    }
+                    break;
+                }
+                Turn::Ask { .. } => break,
+            }
         }
+        drop(paced);
+        self.write(&self.lanes)
+    }
+
+    /// Puts a message whose turn it is into its lane.
+    fn forward(&self, pacer: &mut Pacer<Arc<M>>, (to, number, message): (usize, Option<u64>, Arc<M>), now: Duration) {
+        let (lane, bytes) = (&self.lanes[to], (self.bytes_of)(&message));
+        let number = match number {
+            Some(number) => {
+                lane.push_again(number, message);
+                number
+            }
+            None => lane.push(message),
+        };
+        pacer.sent(to, number, bytes, now);
+        self.shorter.notify_all();
+    }
+
+    /// Writes what is in some lanes, or lets their writers do it.
+    fn write(&self, lanes: &[Arc<Lane<M>>]) -> Written {
+        let written: Written = lanes.iter().map(|lane| lane.flush_little()).sum();
+        self.saved(written.saved);
+        written
     }
 
     /// Gives a lane a new connection. The pacer is locked all the while, so that nothing new gets into the lane ahead
     /// of what must be sent again.
     pub(crate) fn attach(&self, to: usize, stream: TcpStream, received: u64) -> Result<(), LinkError> {
-        let mut pacer = self.pacer.lock();
+        let mut paced = self.paced.lock();
         let again = self.lanes[to].attach(stream, received)?;
         let again = again.into_iter().map(|(number, message)| (number, (self.bytes_of)(&message), message));
-        pacer.push_again(to, again);
-        drop(pacer);
+        paced.pacer.push_again(to, again);
+        drop(paced);
         self.changed.notify_one();
         Ok(())
     }
 
     /// Filters made messages that were sent shorter by so much than was planned for.
     pub(crate) fn saved(&self, bytes: u64) {
-        self.pacer.lock().saved(bytes);
+        if bytes > 0 {
+            self.paced.lock().pacer.saved(bytes);
+        }
     }
 
     /// Takes note of a message that came in over a lane.
     pub(crate) fn arrived(&self, to: usize, header: &Header, message: &Message) {
-        let mut pacer = self.pacer.lock();
-        pacer.acknowledged(to, header.acknowledged());
+        let mut paced = self.paced.lock();
+        paced.pacer.acknowledged(to, header.acknowledged());
         if !matches!(message, Message::Acknowledge) {
-            pacer.received(to, header.frame_bytes(), self.began.elapsed());
+            paced.pacer.received(to, header.frame_bytes(), self.began.elapsed());
         }
         // Otherwise the pacing thread looks around often enough by itself.
-        let waits_for_this = pacer.is_backing_off();
-        drop(pacer);
+        let waits_for_this = paced.pacer.is_backing_off();
+        drop(paced);
         if waits_for_this {
             self.changed.notify_one();
         }
     }
 
-    /// Serves the pacer; `early` is asked for something to send when there is room. Never returns.
-    pub(crate) fn run(&self, early: impl Fn(usize)) -> ! {
-        let mut pacer = self.pacer.lock();
+    /// Serves the pacer: `early` is asked for something to send when there is room, and `count` told of what was written.
+    /// Never returns.
+    pub(crate) fn run(&self, early: impl Fn(usize), count: impl Fn(Written)) -> ! {
+        let mut paced = self.paced.lock();
         loop {
             let now = self.began.elapsed();
-            match pacer.turn(now) {
+            match paced.pacer.turn(now) {
                 Turn::Send { to, number, message } => {
-                    let (lane, bytes) = (&self.lanes[to], (self.bytes_of)(&message));
-                    let number = match number {
-                        Some(number) => {
-                            lane.push_again(number, message);
-                            number
-                        }
-                        None => lane.push(message),
-                    };
-                    pacer.sent(to, number, bytes, now);
-                    lane.wake();
-                    self.shorter.notify_all();
+                    self.forward(&mut paced.pacer, (to, number, message), now);
+                    MutexGuard::unlocked(&mut paced, || count(self.write(&self.lanes[to..=to])));
                 }
                 Turn::Acknowledge { to } => self.lanes[to].acknowledge(),
-                Turn::Ask { bytes } => MutexGuard::unlocked(&mut pacer, || early(bytes)),
-                Turn::Wait { until: Some(until) } => {
-                    self.changed.wait_until(&mut pacer, self.began + until);
+                Turn::Ask { bytes } => MutexGuard::unlocked(&mut paced, || early(bytes)),
+                Turn::Wait { until } => {
+                    paced.asleep_until = Some(until.unwrap_or(Duration::MAX));
+                    match until {
+                        Some(until) => drop(self.changed.wait_until(&mut paced, self.began + until)),
+                        None => self.changed.wait(&mut paced),
+                    }
+                    paced.asleep_until = None;
                 }
-                Turn::Wait { until: None } => self.changed.wait(&mut pacer),
             }
         }
     }
 
     /// Waits a moment for the queue to become short; says whether it is.
     pub(crate) fn has_room(&self) -> bool {
-        let mut pacer = self.pacer.lock();
-        if pacer.queued() > QUEUE_MESSAGES_MAX {
-            self.shorter.wait_for(&mut pacer, Duration::from_millis(100));
+        let mut paced = self.paced.lock();
+        if paced.pacer.queued() > QUEUE_MESSAGES_MAX {
+            self.shorter.wait_for(&mut paced, Duration::from_millis(100));
         }
-        pacer.queued() <= QUEUE_MESSAGES_MAX
+        paced.pacer.queued() <= QUEUE_MESSAGES_MAX
     }
 
     /// Waits until everything is in a lane.
     pub(crate) fn drain(&self, deadline: Instant) -> bool {
-        let mut pacer = self.pacer.lock();
-        while pacer.queued() > 0 {
-            if self.shorter.wait_until(&mut pacer, deadline).timed_out() {
+        let mut paced = self.paced.lock();
+        while paced.pacer.queued() > 0 {
+            if self.shorter.wait_until(&mut paced, deadline).timed_out() {
                 return false;
             }
         }

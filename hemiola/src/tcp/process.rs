@@ -60,7 +60,10 @@ impl Port {
     /// Sees to what was sent: writes it if that takes no time, or else lets the lanes' writers do it. Returns how many bytes
     /// were written.
     pub(crate) fn write(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.flush_little().bytes).sum()
+        match &self.pacing {
+            Some(pacing) => pacing.flush_little().bytes,
+            None => self.lanes.iter().map(|lane| lane.flush_little().bytes).sum(),
+        }
     }
 
     /// Lets another peer's lane's writer find a message.
@@ -158,9 +161,10 @@ pub(crate) fn run(
     if let Some(pacing) = pacing.clone() {
         let host = Arc::clone(&host);
         spawn("the pacer", move || {
-            pacing.run(|bytes| {
+            let early = |bytes| {
                 host.send_early(bytes);
-            })
+            };
+            pacing.run(early, |written| host.count_bytes(written.bytes, 0))
         })?;
     }
     let listener = Arc::clone(&host);
@@ -230,7 +234,7 @@ impl Wire {
         spawn("a server's writer", move || {
             let error = lane.write_forever(|written| {
                 host.count_bytes(written.bytes, 0);
-                pacing.iter().filter(|_| written.saved > 0).for_each(|pacing| pacing.saved(written.saved));
+                pacing.iter().for_each(|pacing| pacing.saved(written.saved));
             });
             fail(&control, &host, &error.to_string());
         })?;

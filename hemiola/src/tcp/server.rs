@@ -131,7 +131,7 @@ impl ShardServer {
             let (server, breach) = (Arc::clone(self), Arc::clone(&breach));
             spawn("a client's writer", move || {
                 let count = |written: Written| {
-                    server.pacing.iter().filter(|_| written.saved > 0).for_each(|pacing| pacing.saved(written.saved));
+                    server.pacing.iter().for_each(|pacing| pacing.saved(written.saved));
                 };
                 breach(Breach::from(server.lanes[client].write_forever(count)).to_string());
             })?;
@@ -184,11 +184,12 @@ impl ShardServer {
     /// Serves the pacer, if there is one.
     fn pace(&self) {
         let Some(pacing) = &self.pacing else { return };
-        pacing.run(|bytes| {
+        let early = |bytes| {
             let mut shard = self.shard.lock();
             shard.send_early(bytes);
             shard.outbox().for_each(|(to, message)| pacing.send(to.index(), message));
-        })
+        };
+        pacing.run(early, |_| {})
     }
 
     fn name(&self) -> Process {
@@ -278,6 +279,7 @@ impl ShardServer {
         }
         if let Some(pacing) = &self.pacing {
             pacing.arrived(client.index(), header, message);
+            pacing.flush_little();
             return Ok(());
         }
         if others {
