@@ -60,7 +60,8 @@ pub(in crate::reproduce) fn overhead(scale: &Scale) -> Result<Findings, Reproduc
         panels.push(panel(&title, "budget, exchanges a pass", "in a pass", both));
     }
     let found = format!(
-        "In a pass, {}. Simulated nodes spend no time on messages themselves, so only waiting is seen.",
+        "In a pass, {}. Simulated nodes spend no time on messages themselves, so only waiting is seen; \
+         `make bench NAME=overhead` measures what they cost over tcp.",
         sentences.join("; ")
     );
     Ok(Findings { found, holds, panels })
