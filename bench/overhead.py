@@ -13,7 +13,7 @@ import json, os, statistics, subprocess, sys, tempfile
 HEMIOLA = sys.argv[1]
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "shared", "data")
 BUDGETS = ("2gbit", "4gbit", "8gbit")
-TURNS, BAR = 9, 1.15
+TURNS, BAR = 7, 1.15
 
 
 def data(folder, path, kind, *arguments):
@@ -44,12 +44,12 @@ with tempfile.TemporaryDirectory() as folder:
                      "--tokens-per-document", "800", "--topics", "50")
     examples = data(folder, ("mnist", "train-images-idx3-ubyte.gz"), "examples", "--examples", "60000", "--features", "800",
                     "--nonzeros", "150")
-    topics = ["lda", documents, "--topics", "100", "--epochs", "60"]
-    jobs = {"factorisation": ["mf", ratings, "--epochs", "200"],
-            "factorisation, 1 clock an epoch": ["mf", ratings, "--epochs", "200", "--clocks-per-epoch", "1"],
+    topics = ["lda", documents, "--topics", "100", "--epochs", "100"]
+    jobs = {"factorisation": ["mf", ratings, "--epochs", "500"],
+            "factorisation, 1 clock an epoch": ["mf", ratings, "--epochs", "500", "--clocks-per-epoch", "1"],
             "topic models": topics,
             "topic models, 1 clock an epoch": topics + ["--clocks-per-epoch", "1"],
-            "softmax regression": ["mlr", examples, "--epochs", "60"]}
+            "softmax regression": ["mlr", examples, "--epochs", "200"]}
     worst = 0.0
     for name, job in jobs.items():
         print(f"{name}:")

@@ -79,7 +79,7 @@ impl Selector {
             };
             let mut scored: Vec<Scored> =
                 rows.iter().map(|&(row, weight)| Scored { score: score(row, weight), row, weight }).collect();
-            let chosen = best(&mut scored, limit).max(1);
+            let chosen = best(&mut scored, limit);
             rows = scored[..chosen].iter().map(|scored| (scored.row, scored.weight)).collect();
         }
         let mut rows: Vec<u64> = rows.into_iter().map(|(row, _)| row).collect();
@@ -94,8 +94,8 @@ struct Scored {
     weight: usize,
 }
 
-/// Moves the rows of the highest scores, about `limit` bytes of them together, to the front; says how many they are. As many
-/// are moved as fit if they are of average length, and then again as many as fit into what is left.
+/// Moves the rows of the highest scores, about `limit` bytes of them together and at least one, to the front; says how many
+/// they are. As many are moved as fit if they are of average length, and then again as many as fit into what is left.
 fn best(scored: &mut [Scored], limit: usize) -> usize {
     let (mut chosen, mut left) = (0, limit);
     loop {
@@ -105,6 +105,7 @@ fn best(scored: &mut [Scored], limit: usize) -> usize {
             return scored.len();
         }
         let fit = (rest.len() as f64 * left as f64 / bytes as f64) as usize;
+        let fit = if chosen == 0 { fit.max(1) } else { fit };
         if fit == 0 {
             return chosen;
         }
@@ -148,6 +149,7 @@ mod tests {
         let walk = |_: u64, show: &mut dyn FnMut(u64) -> ControlFlow<()>| show_each([1, 2, 3].into_iter(), show);
         let (length, importance) = (|row| [0, 30, 10, 20][row as usize], |row| [0.0, 6.0, 3.0, 5.0][row as usize]);
         assert_eq!(selector.choose(20, walk, length, importance), [2]);
+        assert_eq!(selector.choose(9, walk, length, importance), [2], "the best of those that are too long");
     }
 
     #[test]
