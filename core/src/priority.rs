@@ -63,26 +63,27 @@ impl Selector {
                 return ControlFlow::Break(());
             }
             bytes += weight;
-            rows.push((row, weight));
+            rows.push(Scored { score: 0.0, row, weight });
             ControlFlow::Continue(())
         });
-        if let Some((last, _)) = rows.last() {
-            self.cursor = last.wrapping_add(1);
+        if let Some(last) = rows.last() {
+            self.cursor = last.row.wrapping_add(1);
         }
         self.choices += 1;
         if bytes > limit && self.priority != Priority::RoundRobin {
-            let score = |row: u64, weight: usize| match self.priority {
-                // The upper 24 bits fill the mantissa exactly.
-                Priority::Random => (mix(row ^ mix(self.choices)) >> 40) as f32,
-                // What waits longer than it must is least in all when the most important for its length goes first (Smith).
-                _ => importance(row) / weight.max(1) as f32,
-            };
-            let mut scored: Vec<Scored> =
-                rows.iter().map(|&(row, weight)| Scored { score: score(row, weight), row, weight }).collect();
-            let chosen = best(&mut scored, limit);
-            rows = scored[..chosen].iter().map(|scored| (scored.row, scored.weight)).collect();
+            for scored in &mut rows {
+                scored.score = match self.priority {
+                    // The upper 24 bits fill the mantissa exactly.
+                    Priority::Random => (mix(scored.row ^ mix(self.choices)) >> 40) as f32,
+                    // What waits longer than it must is least in all when the most important for its length goes first
+                    // (Smith).
+                    _ => importance(scored.row) / scored.weight.max(1) as f32,
+                };
+            }
+            let chosen = best(&mut rows, limit);
+            rows.truncate(chosen);
         }
-        let mut rows: Vec<u64> = rows.into_iter().map(|(row, _)| row).collect();
+        let mut rows: Vec<u64> = rows.iter().map(|scored| scored.row).collect();
         rows.sort_unstable();
         rows
     }
