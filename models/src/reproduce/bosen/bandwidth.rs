@@ -1,9 +1,9 @@
 //! How many passes a target takes, by how much may be sent: the paper's figure 4.
 
 use super::super::{Findings, ReproduceError, Scale};
-use super::{BS, Bench, Course, Factorisation, Problem, Topics, list, panel, times};
+use super::{BS, Bench, Course, Factorisation, Mode, Problem, Topics, list, panel, times};
+use crate::team::share_out;
 use hemiola::Priority::{Random, RelativeMagnitude};
-use std::panic::resume_unwind;
 
 /// The loss that counts as converged where a run settles: all but half a hundredth of the way from its first evaluation to
 /// the mean of its last quarter, because a sampler's likelihood trembles.
@@ -14,17 +14,24 @@ pub(super) fn converged(course: &Course) -> f64 {
     settled + 0.005 * (first - settled)
 }
 
-/// Runs in several modes of the same name and budget as in the paper.
-pub(super) fn runs<P: Problem>(
+/// Runs in several modes of the same name and budget as in the paper, all at once.
+pub(super) fn runs<P: Problem + Sync>(
     bench: &Bench<P>,
-    modes: &[(&'static str, super::Mode)],
+    modes: &[(&'static str, Mode)],
     passes: u32,
 ) -> Result<Vec<(&'static str, Course)>, ReproduceError> {
-    modes.iter().map(|&(name, mode)| Ok((name, bench.run(mode, passes)?))).collect()
+    let run = |(name, mode)| Ok((name, bench.run(mode, passes)?));
+    share_out(modes.len(), modes.to_vec(), run).into_iter().collect()
 }
 
-/// A sampler's passes to a target differ from run to run by a sixth, and the mean of these by a twenty-fifth.
-const REPEATS: u64 = 20;
+/// A run that has reached a loss, or has gone on for `most` passes. Half of them are enough for most.
+fn run_to<P: Problem>(bench: &Bench<P>, mode: Mode, loss: f64, most: u32) -> Result<Course, ReproduceError> {
+    let course = bench.run(mode, (most / 2).max(1))?;
+    if course.reaches(loss).is_some() { Ok(course) } else { bench.run(mode, most) }
+}
+
+/// A sampler's passes to a target differ from run to run by a sixth, and the mean of these by a fortieth.
+const REPEATS: u64 = 40;
 /// The clocks with relative magnitude that are few enough, as a part of those with random order: the paper has 0.74.
 const PRIORITISED_MAX: f64 = 0.85;
 
@@ -55,35 +62,37 @@ fn topic_passes(scale: &Scale) -> u32 {
 
 pub(in crate::reproduce) fn bandwidth(scale: &Scale) -> Result<Findings, ReproduceError> {
     let factorisation = Bench::new(Factorisation::new(scale)?)?;
-    let mc = |megabits| factorisation.mc(megabits, Random);
-    let modes = [("BS", BS), ("MC-200-R", mc(200.0)), ("MC-800-R", mc(800.0))];
+    let modes = [
+        ("BS", BS),
+        ("MC-200-R", factorisation.mc(200.0, Random)),
+        ("MC-800-R", factorisation.mc(800.0, Random)),
+        ("MC-200-RM", factorisation.mc(200.0, RelativeMagnitude)),
+    ];
     let mf = runs(&factorisation, &modes, factorisation_passes(scale))?;
     let mf_target = factorisation.problem.target();
 
     let repeat = |seed| -> Result<_, ReproduceError> {
         let topics = Bench::new(Topics::new(&Scale { seed, ..*scale })?)?;
-        let modes = [
-            ("BS", BS),
+        let passes = topic_passes(scale);
+        let alone = topics.run(BS, passes)?;
+        let target = converged(&alone);
+        let mut courses = vec![("BS", alone)];
+        for (name, mode) in [
             ("MC-320-R", topics.mc(320.0, Random)),
             ("MC-320-RM", topics.mc(320.0, RelativeMagnitude)),
             ("MC-640-R", topics.mc(640.0, Random)),
-        ];
-        // Where it is to be seen in how many fewer passes the others are there, they need not go on as long.
-        let passes = topic_passes(scale);
-        let mut courses = runs(&topics, &modes[..1], passes)?;
-        courses.extend(runs(&topics, &modes[1..], passes * 2 / 3)?);
-        Ok((topics, courses))
+        ] {
+            // They are to be there in half the clocks.
+            courses.push((name, run_to(&topics, mode, target, passes * 2 / 3)?));
+        }
+        Ok((topics, courses, target))
     };
-    let repeats = std::thread::scope(|scope| {
-        let seeds = (0..REPEATS).map(|number| scale.seed.wrapping_add(number));
-        let started: Vec<_> = seeds.map(|seed| scope.spawn(move || repeat(seed))).collect();
-        let ended = started.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        ended.collect::<Result<Vec<_>, _>>()
-    })?;
-    let (topics, lda) = &repeats[0];
+    let seeds: Vec<u64> = (0..REPEATS).map(|number| scale.seed.wrapping_add(number)).collect();
+    let repeats = share_out(seeds.len(), seeds, repeat).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let (topics, lda, _) = &repeats[0];
 
     let of_mf = counts(&mf, mf_target);
-    let of_lda = mean(repeats.iter().map(|(_, courses)| counts(courses, converged(&courses[0].1))).collect());
+    let of_lda = mean(repeats.iter().map(|(_, courses, target)| counts(courses, *target)).collect());
     let parts = [(1, &of_mf), (2, &of_mf), (1, &of_lda), (3, &of_lda)].map(|(mode, of)| times(of[mode].1, of[0].1));
     let prioritised = times(of_lda[2].1, of_lda[1].1);
     let order = if prioritised > PRIORITISED_MAX {
