@@ -108,7 +108,9 @@ fn checkpoints_are_listed_and_early_stopping_goes_on() {
     hemiola(path, &format!("{train} --epochs 2 --out first.model --checkpoint saved --checkpoint-every 2"));
     let listed = hemiola(path, "checkpoint list saved");
     assert!(listed.starts_with("saved/clock-0000000002  clock 2, 1 worker, 1 shard, 0.0 MB in "), "{listed}");
-    hemiola(path, &format!("{train} --epochs 60 --out second.model --resume saved"));
+    // By its name where it is, as people type it.
+    let train = train.replace("ratings.csv", "../ratings.csv");
+    hemiola(&path.join("saved"), &format!("{train} --epochs 60 --out ../second.model --resume clock-0000000002"));
     assert!(content(&path.join("whole.model")) == content(&path.join("second.model")));
 }
 

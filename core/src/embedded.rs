@@ -13,7 +13,7 @@ use crate::recycler::Recycler;
 use crate::row::RowRef;
 use crate::rows::Rows;
 use crate::schema::{Job, TableSchema};
-use crate::snapshot::{Part, PartError, TableSnapshot, Update};
+use crate::snapshot::{Layer, Part, PartError, TableSnapshot, Update};
 use crate::store::Store;
 use crate::values::Values;
 use crate::{Event, StalenessHistogram};
@@ -283,6 +283,9 @@ impl Embedded {
         let tables = self.tables.len();
         let slot = self.tables.get_mut(part.table.index());
         let slot = slot.ok_or(PartError::NoSuchTable { table: part.table.0, tables })?;
+        if part.layer == Layer::State {
+            return Err(PartError::Misfit { table: slot.schema.name.clone() });
+        }
         slot.store.restore(&slot.schema, part, |_| true)
     }
 

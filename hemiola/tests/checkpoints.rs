@@ -3,12 +3,14 @@
 //! `HEMIOLA_MOMENTS=50` kills that many runs, each at a moment that follows from `HEMIOLA_SEED`.
 
 use hemiola::checkpoint::{CheckpointError, Checkpoints, Every, choose, list};
+use hemiola::procedure::{AdaGrad, Schedule, Sgd};
 use hemiola::tcp::{Config, role};
-use hemiola::{Consistency, Deployment, Error, Observation, RowRef, TableId, TableSchema, Values, Worker};
+use hemiola::{Consistency, Deployment, Error, Observation, Procedure, RowRef, TableId, TableSchema, Values, Worker};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 const TABLE: TableId = TableId(0);
@@ -221,17 +223,16 @@ fn a_damaged_checkpoint_is_refused_by_name_and_the_one_before_is_offered() {
         let path = newest.join(name);
         let good = fs::read(&path).expect("just written");
         let mut bad: Vec<Option<Vec<u8>>> = vec![None, Some(Vec::new()), Some(good[..good.len() - 1].to_vec())];
-        for at in [0, good.len() / 3, good.len() / 2, good.len() - 9] {
+        let somewhere = vec![0, good.len() / 3, good.len() / 2, good.len() - 9];
+        for at in if name == "manifest.json" { (0..good.len()).collect() } else { somewhere } {
             let mut flipped = good.clone();
             flipped[at] ^= 0x10;
             bad.push(Some(flipped));
         }
-        if name != "manifest.json" {
-            for from in [older.join(name), folder.0.join("other/clock-0000000008").join(name)] {
-                bad.push(Some(fs::read(from).expect("just written")));
-            }
-            bad.push(Some([&good[..], &good].concat()));
+        for from in [older.join(name), folder.0.join("other/clock-0000000008").join(name)] {
+            bad.push(Some(fs::read(from).expect("just written")));
         }
+        bad.push(Some([&good[..], &good].concat()));
         for bytes in bad {
             match &bytes {
                 Some(bytes) => fs::write(&path, bytes).expect("a file"),
@@ -242,8 +243,6 @@ fn a_damaged_checkpoint_is_refused_by_name_and_the_one_before_is_offered() {
                     assert_eq!(offer, older);
                     assert!(source.to_string().contains("clock-0000000008"), "{source}");
                 }
-                // A manifest is text: a change of a name that nothing depends on is no damage.
-                Ok(_) if name == "manifest.json" => {}
                 other => panic!("{name} with {:?} bytes: {other:?}", bytes.map(|bytes| bytes.len())),
             }
         }
@@ -285,6 +284,39 @@ fn another_job_is_told_what_differs() {
         )
     );
     assert_eq!(resume("red", 2).expect("the same"), vec![b"Dense([18.0, 18.0])".to_vec(); 2]);
+}
+
+#[test]
+fn what_a_procedure_kept_is_not_taken_for_rows_or_for_what_another_kept() {
+    let folder = Folder::new("procedures");
+    let run = |procedure: Option<Arc<dyn Procedure>>, resume: bool| {
+        let path = folder.0.clone();
+        let checkpoints =
+            Checkpoints { resume: resume.then(|| path.clone()), ..Checkpoints::new(&path, Every::Clocks(1)) };
+        let tables = [TableSchema { procedure, read_my_writes: false, ..TableSchema::dense("weights", 3, 2) }];
+        let program = |worker: &mut Worker| {
+            drop(worker.resumed());
+            worker.inc_row(TABLE, 0, &[1.0, 1.0])?;
+            worker.clock()?;
+            if worker.checkpoint_due() {
+                worker.save(&[])?;
+            }
+            Ok(Vec::new())
+        };
+        let outcome = hemiola::run_saved(&Deployment::threads(1), &tables, &checkpoints, &program, &mut |_| {});
+        outcome.map(drop).map_err(|error| error.to_string().replace(&path.display().to_string(), "there"))
+    };
+    let ada_grad = |rate| -> Option<Arc<dyn Procedure>> { Some(Arc::new(AdaGrad { rate })) };
+    assert_eq!(run(ada_grad(0.1), false), Ok(()));
+    let refused = |procedure: Option<Arc<dyn Procedure>>, with: &str| {
+        let table = "as table 0 'weights' of 3 rows of Dense { width: 2 }";
+        let sentence =
+            format!("there/clock-0000000001: was made with {table} with AdaGrad, and this job has {table}{with}");
+        assert_eq!(run(procedure, true), Err(sentence));
+    };
+    refused(None, "");
+    refused(Some(Arc::new(Sgd { rate: 0.1, schedule: Schedule::Constant })), " with Sgd");
+    assert_eq!(run(ada_grad(0.2), true), Ok(()), "another rate will do");
 }
 
 #[test]

@@ -5,15 +5,16 @@ use super::file::{self, FileReader, FileWriter, Head};
 use hemiola_core::checkpoint::{Owner, SavedFile, Whole};
 use hemiola_core::codec::Message;
 use hemiola_core::snapshot::{Part, PartError};
-use hemiola_core::{Clock, Job, ShardId, WorkerId};
+use hemiola_core::{Clock, Job, ShardId, TableSchema, WorkerId};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub(super) const MANIFEST: &str = "manifest.json";
 const FORMAT: &str = "hemiola-checkpoint";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const PARTIAL: &str = ".partial";
 
 /// What `manifest.json` says.
@@ -48,6 +49,32 @@ pub struct TableEntry {
     pub kind: String,
     /// How many rows there are, where the table has a size.
     pub rows: Option<u64>,
+    /// The name of its stored procedure.
+    pub procedure: Option<String>,
+}
+
+impl TableEntry {
+    fn new(table: &TableSchema) -> Self {
+        // Its numbers may be others in a job that goes on.
+        let name = |text: String| text.split([' ', '(']).next().unwrap_or_default().to_owned();
+        Self {
+            name: table.name.clone(),
+            kind: format!("{:?}", table.kind),
+            rows: table.rows,
+            procedure: table.procedure.as_ref().map(|procedure| name(format!("{procedure:?}"))),
+        }
+    }
+}
+
+impl fmt::Display for TableEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' of ", self.name)?;
+        if let Some(rows) = self.rows {
+            write!(f, "{rows} ")?;
+        }
+        write!(f, "rows of {}", self.kind)?;
+        self.procedure.iter().try_for_each(|procedure| write!(f, " with {procedure}"))
+    }
 }
 
 /// A file as a manifest has it.
@@ -59,6 +86,21 @@ pub struct FileEntry {
     pub bytes: u64,
     /// The checksum of the heads of its frames.
     pub checksum: String,
+}
+
+/// How the text of a manifest goes on after what it says: with the checksum of that.
+const SEAL: &str = ",\n  \"checksum\": ";
+const END: &str = "\n}";
+
+/// Adds its checksum to the text of a manifest.
+fn seal(text: &str) -> String {
+    let says = text.strip_suffix(END).unwrap_or(text);
+    format!("{says}{SEAL}\"{:08x}\"{END}", crc32fast::hash(says.as_bytes()))
+}
+
+/// Whether nothing of the text of a manifest has been changed.
+fn is_sealed(text: &str) -> bool {
+    text.rfind(SEAL).is_some_and(|at| seal(&text[..at]) == text)
 }
 
 /// What a checkpoint and a job that goes on from it have in common.
@@ -73,12 +115,7 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub(crate) fn new(job: &Job, identity: &[(String, String)]) -> Self {
-        let entry = |table: &hemiola_core::TableSchema| TableEntry {
-            name: table.name.clone(),
-            kind: format!("{:?}", table.kind),
-            rows: table.rows,
-        };
-        let tables: Vec<TableEntry> = job.tables.iter().map(entry).collect();
+        let tables: Vec<TableEntry> = job.tables.iter().map(TableEntry::new).collect();
         let text = serde_json::to_vec(&(identity, &tables, job.workers())).expect("plain data can be encoded");
         let fingerprint = crc32fast::hash(&text);
         Self { identity: identity.to_vec(), tables, workers: job.workers(), servers: job.shards, fingerprint }
@@ -101,20 +138,26 @@ impl Checkpoint {
     /// If there is none, or it cannot be right.
     pub fn open(path: &Path) -> Result<Self, CheckpointError> {
         let file = path.join(MANIFEST);
-        let text = match fs::read(&file) {
+        let damaged = |reason: String| CheckpointError::Damaged { path: file.clone(), reason };
+        let text = match fs::read_to_string(&file) {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Err(CheckpointError::NotACheckpoint { path: path.to_owned() });
             }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(damaged("it is no text".to_owned()));
+            }
             text => text.map_err(|source| CheckpointError::Read { path: file.clone(), source })?,
         };
-        let damaged = |reason: String| CheckpointError::Damaged { path: file.clone(), reason };
-        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
         if value["format"] != FORMAT {
             return Err(CheckpointError::NotACheckpoint { path: path.to_owned() });
         }
         let version = value["version"].as_u64().unwrap_or(0);
         if version != u64::from(VERSION) {
             return Err(CheckpointError::Version { path: file.clone(), version, expected: VERSION });
+        }
+        if !is_sealed(&text) {
+            return Err(damaged("its checksum does not fit what it says".to_owned()));
         }
         let manifest: Manifest = serde_json::from_value(value).map_err(|error| damaged(error.to_string()))?;
         if clock_of(path).is_some_and(|clock| clock != manifest.clock) {
@@ -225,11 +268,7 @@ impl Checkpoint {
             }
         }
         for at in 0..tables.len().max(facts.tables.len()) {
-            let told = |tables: &[TableEntry]| match tables.get(at) {
-                Some(TableEntry { name, kind, rows: Some(rows) }) => format!("'{name}' of {rows} rows of {kind}"),
-                Some(TableEntry { name, kind, rows: None }) => format!("'{name}' of rows of {kind}"),
-                None => absent(),
-            };
+            let told = |tables: &[TableEntry]| tables.get(at).map_or_else(absent, TableEntry::to_string);
             if tables.get(at) != facts.tables.get(at) {
                 return differs(&format!("as table {at}"), told(tables), told(&facts.tables));
             }
@@ -258,7 +297,7 @@ pub fn list(directory: &Path) -> Result<Vec<Listed>, CheckpointError> {
 /// If there is none or it is damaged; then the sentence names the newest good one before it.
 pub fn choose(path: &Path) -> Result<Checkpoint, CheckpointError> {
     let (directory, chosen) = match clock_of(path) {
-        Some(_) => (path.parent().map(Path::to_owned).unwrap_or_default(), path.to_owned()),
+        Some(_) => (parent(path).to_owned(), path.to_owned()),
         None => {
             let newest = list(path)?.pop();
             let (newest, _) = newest.ok_or_else(|| CheckpointError::None { path: path.to_owned() })?;
@@ -275,6 +314,11 @@ pub fn choose(path: &Path) -> Result<Checkpoint, CheckpointError> {
             None => CheckpointError::NoOffer { source },
         }
     })
+}
+
+/// The directory that a checkpoint is in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
@@ -314,8 +358,8 @@ impl Directory {
         let write = |source| CheckpointError::Write { path: self.path.clone(), source };
         fs::create_dir_all(&self.path).map_err(write)?;
         let same = |checkpoint: &Checkpoint| {
-            let parent = checkpoint.path.parent().map(fs::canonicalize);
-            parent.and_then(Result::ok).is_some_and(|parent| fs::canonicalize(&self.path).is_ok_and(|p| p == parent))
+            let parent = fs::canonicalize(parent(&checkpoint.path));
+            parent.is_ok_and(|parent| fs::canonicalize(&self.path).is_ok_and(|path| path == parent))
         };
         if !resumed.is_some_and(same)
             && let Some((newest, _)) = list(&self.path)?.pop()
@@ -364,9 +408,9 @@ impl Directory {
             files: files.iter().map(entry).collect(),
         };
         let write = || {
-            let text = serde_json::to_vec_pretty(&manifest)?;
+            let text = serde_json::to_string_pretty(&manifest)?;
             let mut file = File::create(partial.join(MANIFEST))?;
-            file.write_all(&text)?;
+            file.write_all(seal(&text).as_bytes())?;
             file.sync_all()?;
             File::open(&partial)?.sync_all()?;
             if path.exists() {
