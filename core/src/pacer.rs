@@ -94,7 +94,7 @@ impl<T> Pacer<T> {
             message_span: budget.message_span(),
             queue: VecDeque::new(),
             streams: BTreeMap::new(),
-            overdue_bytes_max: budget.bytes_per_second * WINDOW.as_millis() as u64 / 1000 / OVERDUE_PART,
+            overdue_bytes_max: budget.bytes_per_second.saturating_mul(WINDOW.as_millis() as u64) / 1000 / OVERDUE_PART,
             backing_off: false,
             ask_at: Duration::ZERO,
             resting: false,
@@ -155,6 +155,14 @@ impl<T> Pacer<T> {
         let owed = &mut self.stream(to).owed;
         let (since, messages) = owed.unwrap_or((now, 0));
         *owed = Some((since, messages + 1));
+    }
+
+    /// Makes room for a message of so many bytes that goes another way than the streams, or for the first of them; says for
+    /// how many, and when they may go.
+    pub fn make_room(&mut self, bytes: usize, now: Duration) -> (usize, Duration) {
+        let (bytes, at) = (bytes.min(self.message_bytes), self.bucket.empty_at().max(now));
+        self.bucket.pour(on_the_wire(bytes as u64), now);
+        (bytes, at)
     }
 
     /// There was no early data; nobody is to be asked again before [`Pacer::stir`].
@@ -295,6 +303,24 @@ mod tests {
         assert_eq!(pacer.turn(ms(1050)), Turn::Acknowledge { to: 3 });
         (0..8).for_each(|_| pacer.received(3, 100, ms(2000)));
         assert_eq!(pacer.turn(ms(2006)), Turn::Acknowledge { to: 3 }, "for so many, at once");
+    }
+
+    #[test]
+    fn what_goes_another_way_waits_for_room_as_well_and_takes_it_from_what_comes_after() {
+        let mut pacer = pacer();
+        pacer.push(0, 1000 - 66, 1);
+        assert!(matches!(pacer.turn(ms(1000)), Turn::Send { .. }));
+        let now = ms(1001);
+        let (mut left, mut at) = (10_000, now);
+        while left > 0 {
+            let (bytes, when) = pacer.make_room(left, now);
+            assert!(when >= at && bytes <= 1000, "{bytes} bytes at {when:?}");
+            (left, at) = (left - bytes, when);
+        }
+        pacer.push(0, 1000 - 66, 2);
+        let Turn::Wait { until: Some(until) } = pacer.turn(now) else { panic!("the bucket is full") };
+        assert!((ms(1105)..ms(1120)).contains(&until), "{until:?}");
+        assert_eq!(pacer.turn(until), Turn::Send { to: 0, number: None, message: 2 });
     }
 
     #[test]

@@ -103,6 +103,18 @@ fn under_a_budget_broken_connections_lose_and_repeat_nothing() {
     assert_eq!(outcome.expect("nobody dies").results, vec![expected; 4]);
 }
 
+#[test]
+fn under_a_budget_results_take_as_long_as_it_lets_them() {
+    let test = "under_a_budget_results_take_as_long_as_it_lets_them";
+    let budget = Some(Budget { bytes_per_second: 400_000, priority: Priority::Random });
+    let config = Config { budget, ..config(test, 1, 1) };
+    let began = Instant::now();
+    let result = |worker: &mut Worker| worker.clock().map(|()| vec![7; 400_000]);
+    let outcome = hemiola::run(&Deployment::Tcp(config), &tables(Consistency::Bsp), result);
+    assert_eq!(outcome.expect("nobody dies").results, [[7; 400_000]]);
+    assert!(began.elapsed() >= Duration::from_millis(900), "{:?}", began.elapsed());
+}
+
 /// Without a bound a worker cannot wait for a clock, so it looks until it sees everything.
 fn count_unbounded(worker: &mut Worker, clocks: u32) -> Result<Vec<u8>, Error> {
     let rows: Vec<u64> = (0..ROWS).collect();

@@ -7,6 +7,7 @@ use crate::tcp::{Config, TcpError, say, spawn};
 use hemiola_core::coordinator::{FromCoordinator, Process};
 use hemiola_core::{ClientId, ShardId};
 use std::ffi::OsString;
+use std::io::{BufWriter, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
@@ -93,8 +94,9 @@ impl Child {
         let stream = TcpStream::connect(&self.coordinator)?;
         let (_, reader) = introduce(&stream, &self.hello(job, address, 0), config.message_bytes_max)?;
         let sender = ControlSender::default();
-        let writer = sender.clone();
-        let write = move || writer.write_forever(|message| send_control(&mut &stream, message).is_ok());
+        let (writer, mut output) = (sender.clone(), BufWriter::new(sender.paced(stream)));
+        let mut send = move |message: &_| send_control(&mut output, message).is_ok() && output.flush().is_ok();
+        let write = move || writer.write_forever(&mut send);
         spawn("the connection to the launcher", write)?;
         Ok((sender, ControlReceiver { process: self.process, reader }))
     }

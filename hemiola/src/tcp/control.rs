@@ -1,12 +1,14 @@
 //! What a process tells its launcher, at once but for clocks: those are wanted only when the process dies, and a message
-//! for each would cost more than a short clock's work.
+//! for each would cost more than a short clock's work. Under a budget it is told as that lets it: what a worker returns may
+//! be as long as a model.
 
 use crate::tcp::say;
 use hemiola_core::coordinator::ToCoordinator;
 use hemiola_core::{Clock, WorkerId};
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::io::{self, Write};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How much later than it begins a clock is told at most.
@@ -22,7 +24,12 @@ struct Outbox {
     untold: Mutex<Untold>,
     /// There is something to tell.
     changed: Condvar,
+    /// What waits for room in a budget.
+    pace: OnceLock<Pace>,
 }
+
+/// Waits until so many bytes may be sent, or the first of them, and says how many.
+type Pace = Box<dyn Fn(usize) -> usize + Send + Sync>;
 
 #[derive(Default)]
 struct Untold {
@@ -54,9 +61,20 @@ impl ControlSender {
         untold.clocks.insert(worker, clock);
     }
 
+    /// Waits with `pace` before everything that is written from now on.
+    pub(crate) fn keep_to(&self, pace: impl Fn(usize) -> usize + Send + Sync + 'static) {
+        let first = self.0.pace.set(Box::new(pace));
+        assert!(first.is_ok(), "a process has one budget");
+    }
+
+    /// Writes to `output` as the budget lets it.
+    pub(crate) fn paced<W: Write>(&self, output: W) -> impl Write + use<W> {
+        PacedWriter { output, outbox: Arc::clone(&self.0) }
+    }
+
     /// Hands everything to `send`, until that says that the connection is gone.
     pub(crate) fn write_forever(&self, mut send: impl FnMut(&ToCoordinator) -> bool) {
-        let Outbox { untold, changed } = &*self.0;
+        let Outbox { untold, changed, .. } = &*self.0;
         let mut clocks_at = Instant::now();
         loop {
             let mut untold = untold.lock();
@@ -79,6 +97,24 @@ impl ControlSender {
                 return;
             }
         }
+    }
+}
+
+struct PacedWriter<W> {
+    output: W,
+    outbox: Arc<Outbox>,
+}
+
+impl<W: Write> Write for PacedWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(pace) = self.outbox.pace.get() else { return self.output.write(bytes) };
+        let now = pace(bytes.len());
+        self.output.write_all(&bytes[..now])?;
+        Ok(now)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
     }
 }
 

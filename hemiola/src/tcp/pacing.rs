@@ -153,6 +153,14 @@ impl<M> Pacing<M> {
         }
     }
 
+    /// Waits until so many bytes may be sent another way than over a lane, or the first of them; says how many.
+    pub(crate) fn wait_for_room(&self, bytes: usize) -> usize {
+        let now = self.began.elapsed();
+        let (bytes, at) = self.paced.lock().pacer.make_room(bytes, now);
+        std::thread::sleep(at - now);
+        bytes
+    }
+
     /// Waits a moment for the queue to become short; says whether it is.
     pub(crate) fn has_room(&self) -> bool {
         let mut paced = self.paced.lock();
