@@ -17,6 +17,14 @@ pub(crate) fn team(text: &str) -> Result<u32, Unexpected> {
         .ok_or(Unexpected("a whole number between 1 and 1024"))
 }
 
+/// Into how many clocks something is cut, of which each costs memory.
+pub(crate) fn clocks(text: &str) -> Result<u32, Unexpected> {
+    text.parse()
+        .ok()
+        .filter(|number| (1..=65_536).contains(number))
+        .ok_or(Unexpected("a whole number between 1 and 65536"))
+}
+
 /// How many machines of a network.
 pub(crate) fn machines(text: &str) -> Result<u32, Unexpected> {
     text.parse()

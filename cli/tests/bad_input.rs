@@ -280,10 +280,15 @@ const CASES: &[Case] = &[
     (
         "train mf good.csv --clocks-per-epoch 0",
         2,
-        "invalid value '0' for '--clocks-per-epoch <N>': expected a whole number of 1 or more",
+        "invalid value '0' for '--clocks-per-epoch <N>': expected a whole number between 1 and 65536",
     ),
     (
-        "train mf good.csv --clocks-per-epoch 4000000000",
+        "train mlr good.csv --clocks-per-epoch 65537",
+        2,
+        "invalid value '65537' for '--clocks-per-epoch <N>': expected a whole number between 1 and 65536",
+    ),
+    (
+        "train mf good.csv --epochs 400000000 --clocks-per-epoch 11",
         2,
         "--epochs times --clocks-per-epoch are more clocks than can be counted; give fewer",
     ),

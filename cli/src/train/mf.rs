@@ -68,7 +68,7 @@ pub(crate) struct Problem {
     /// Into how many clocks an epoch is cut, by items: a worker trains on some in a clock, and others on others; with
     /// adarevision and adagrad by users [default: 1; 128 with adarevision and adagrad; under bsp and between processes
     /// or nodes more, by the workers]
-    #[arg(long, value_name = "N", value_parser = numbers::count, help_heading = "Consistency",
+    #[arg(long, value_name = "N", value_parser = numbers::clocks, help_heading = "Consistency",
         allow_negative_numbers = true)]
     clocks_per_epoch: Option<u32>,
 }

@@ -66,7 +66,7 @@ pub(crate) struct Problem {
     #[command(flatten)]
     consistency: consistency::Options,
     /// Into how many clocks an epoch is cut [default: 32]
-    #[arg(long, value_name = "N", value_parser = numbers::count, help_heading = "Consistency",
+    #[arg(long, value_name = "N", value_parser = numbers::clocks, help_heading = "Consistency",
         allow_negative_numbers = true)]
     clocks_per_epoch: Option<u32>,
 }
