@@ -1,7 +1,8 @@
 """What processes with a bandwidth budget put on the wire: the counters of their network interfaces, second by second.
 
 A server and two workers, each in a network namespace of its own, joined by virtual cables. Every interface is shaped:
-first wider than the budget, then narrower, to see a network that falls behind. Needs root, `ip` and `tc`.
+first wider than the budget, then narrower, to see a network that falls behind. At the end each worker hands in a model, a
+second's worth of the budget. Needs root, `ip` and `tc`.
 """
 import os, shutil, subprocess, sys, tempfile, time
 
@@ -9,6 +10,7 @@ PROGRAM = sys.argv[1]
 BUDGET = 2_500_000
 SECONDS = 12
 WORKERS = 2
+MOST, LEAST = 1.05, 0.9
 SERVER = "10.213.7.1"
 
 
@@ -91,6 +93,8 @@ def fullest_second(samples):
 
 
 def measure(rate):
+    """Whether the budget was kept in every second, and used up on average where the network lets it."""
+    held = True
     with Network(rate) as network, tempfile.TemporaryDirectory() as folder:
         wrapper = os.path.join(folder, "enter")
         with open(wrapper, "w") as file:
@@ -111,14 +115,18 @@ def measure(rate):
             begin = busy[0][0] if busy else samples[0][0]
             middle = [sample for sample in samples if begin <= sample[0] <= begin + SECONDS - 4]
             used = (middle[-1][1] - middle[0][1]) / (middle[-1][0] - middle[0][0]) / BUDGET
-            print(f"  {node:9} at most {fullest_second(samples) / BUDGET:6.1%} of the budget in any second, "
-                  f"{used:6.1%} on average")
+            most = fullest_second(samples) / BUDGET
+            held = held and most <= MOST and (rate < BUDGET or used >= LEAST)
+            print(f"  {node:9} at most {most:6.1%} of the budget in any second, {used:6.1%} on average")
+    return held
 
 
 why = missing()
 if why:
     print(f"skipped: {why}")
     sys.exit(0)
+held = []
 for share in (2.0, 0.5):
     print(f"budget {BUDGET * 8 / 1e6:.0f} Mbit/s, network {share:.0%} of that:")
-    measure(BUDGET * share)
+    held.append(measure(BUDGET * share))
+print(f"at most {MOST:.0%} in any second, at least {LEAST:.0%} used: {'holds' if all(held) else 'DOES NOT HOLD'}")
