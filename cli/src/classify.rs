@@ -17,9 +17,9 @@ pub(crate) struct ExampleOptions {
     #[arg(long, value_name = "FORMAT")]
     format: Option<FormatName>,
     /// The column of the label, by name or position from 1 [default: that called label, class or target, or the last]
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
     label: Option<String>,
-    /// The labels of idx images, if they are not beside them
+    /// The labels of DATA, if that is idx images and they are not beside them
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
 }

@@ -17,7 +17,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     vocabulary: Option<PathBuf>,
     /// The column of an example's label, by name or position from 1; 'none' to predict where there is none
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
     label: Option<String>,
     /// The labels of idx images, if they are not beside them
     #[arg(long, value_name = "FILE")]

@@ -4,6 +4,10 @@ use hemiola_models::Names;
 use hemiola_models::lda::model::LdaModel;
 #[path = "bad_input/checkpoints.rs"]
 mod checkpoints;
+#[path = "bad_input/corpora.rs"]
+mod corpora;
+#[path = "bad_input/examples.rs"]
+mod examples;
 #[path = "bad_input/factors.rs"]
 mod factors;
 #[path = "bad_input/filters.rs"]
@@ -27,68 +31,8 @@ type Case = (&'static str, i32, &'static str);
 const CASES: &[Case] = &[
     ("train mf", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train mf --help'"),
     ("train knn good.csv", 2, "unrecognized subcommand 'knn'; see 'hemiola train --help'"),
-    ("train mlr", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train mlr --help'"),
-    ("train mlr missing.csv", 1, "missing.csv: cannot be read: No such file or directory (os error 2)"),
-    ("train mlr good.csv --batch 0", 2, "invalid value '0' for '--batch <N>': expected a whole number of 1 or more"),
-    ("train mlr good.csv --l2 -1", 2, "invalid value '-1' for '--l2 <WEIGHT>': expected a number of 0 or more"),
-    ("train mlr good.csv --decay 0.5 --step-size constant", 2, "--decay has an effect only with --step-size decay"),
-    ("train mlr good.csv --damping 1", 2, "--damping has an effect only with --step-size adaptive"),
-    (
-        "train mlr good.csv --wire f16",
-        2,
-        "--wire needs --processes: nothing travels between the threads of one process",
-    ),
-    (
-        "train mlr good.csv --patience 2 --no-holdout",
-        2,
-        "--patience has no effect with --no-holdout, because it looks at held-out examples; leave one of them out",
-    ),
-    (
-        "train mlr good.csv --checkpoint-every 2",
-        2,
-        "--checkpoint-every has an effect only with --checkpoint or --resume",
-    ),
-    ("train mlr good.csv --resume nowhere", 1, "nowhere: cannot be read: No such file or directory (os error 2)"),
     ("eval good.model good.csv --label rating", 2, "--label and --labels have an effect only with classifiers"),
     ("predict good.model pairs.csv --probabilities", 2, "--probabilities has an effect only with classifiers"),
-    ("train lda", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train lda --help'"),
-    ("train lda missing.txt", 1, "missing.txt: cannot be read: No such file or directory (os error 2)"),
-    ("train lda folder", 1, "folder: is a directory; expected a file of documents"),
-    ("train lda prose.txt --topics 0", 2, "invalid value '0' for '--topics <K>': expected a whole number of 1 or more"),
-    ("train lda prose.txt --topics 70000", 1, "the number of topics must be between 1 and 65535, not 70000"),
-    ("train lda prose.txt --alpha 0", 2, "invalid value '0' for '--alpha <ALPHA>': expected a number above 0"),
-    ("train lda prose.txt --beta nan", 2, "invalid value 'nan' for '--beta <BETA>': expected a number above 0"),
-    (
-        "train lda prose.txt --max-share 1.5",
-        2,
-        "invalid value '1.5' for '--max-share <PART>': expected a number above 0 and up to 1, such as 0.5",
-    ),
-    (
-        "train lda prose.txt --processes 2 --consistency vap",
-        2,
-        "--consistency vap cannot bound counts; give bsp, ssp, essp or async",
-    ),
-    ("train lda prose.txt --processes 2 --wire f16", 2, "--wire would round counts; topic models need --wire f32"),
-    (
-        "train lda prose.txt --stop-words missing.txt",
-        1,
-        "missing.txt: cannot be read: No such file or directory (os error 2)",
-    ),
-    (
-        "train lda lonely.txt --holdout-every 2",
-        1,
-        "lonely.txt: too few documents (1) to train on some and hold out others; give more, or hold out none",
-    ),
-    (
-        "train lda prose.txt --holdout 0.1 --holdout-every 5",
-        2,
-        "the argument '--holdout <PART>' cannot be used with '--holdout-every <N>'; see 'hemiola train lda --help'",
-    ),
-    (
-        "train lda prose.txt --out folder",
-        1,
-        "folder: exists and is not a Hemiola model; expected a new path or an older model",
-    ),
     (
         "frobnicate",
         2,
@@ -669,7 +613,7 @@ const CASES: &[Case] = &[
         1,
         "lonely.txt: has too few words to predict some from others; give more documents",
     ),
-    ("eval words.model id.csv", 1, "id.csv:2: the line is not UTF-8 text; expected a text file of documents"),
+    ("eval words.model id.csv", 1, "id.csv:2: the line is not UTF-8 text; expected a text file"),
     (
         "eval words.model cut.csv.gz",
         1,
@@ -756,8 +700,17 @@ fn every_mistake_gets_one_clear_sentence() {
     prepare(directory.path());
     let before = content(directory.path());
     let mut wrong = Vec::new();
-    let lists =
-        [CASES, checkpoints::CASES, factors::CASES, filters::CASES, generate::CASES, l1lr::CASES, splash::CASES];
+    let lists = [
+        CASES,
+        checkpoints::CASES,
+        corpora::CASES,
+        examples::CASES,
+        factors::CASES,
+        filters::CASES,
+        generate::CASES,
+        l1lr::CASES,
+        splash::CASES,
+    ];
     let cases = || lists.into_iter().flatten();
     for (arguments, code, sentence) in cases() {
         let output = hemiola(directory.path(), arguments);
@@ -834,6 +787,17 @@ fn prepare(directory: &Path) {
     generate::prepare(directory);
     l1lr::prepare(directory);
     factors::prepare(directory);
+    corpora::prepare(directory);
+    examples::prepare(directory);
+}
+
+/// Writes files that no others are called like.
+fn write_files(directory: &Path, files: &[(&str, &[u8])]) {
+    for (name, content) in files {
+        let path = directory.join(name);
+        assert!(!path.exists(), "there are two files {name}");
+        fs::write(path, content).unwrap();
+    }
 }
 
 /// A model of two topics and three words.

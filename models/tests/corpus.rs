@@ -109,8 +109,9 @@ fn wrong_count(line: u64, found: &str) -> String {
 #[test]
 fn what_holds_no_words_is_refused() {
     let empty = "data.txt: holds no words; expected text with one document a line, UCI bag-of-words or lda-c";
-    let binary = "data.txt:2: the line is not UTF-8 text; expected a text file of documents";
-    let none_left = "none of 3 words is left by the limits on stop words and document frequency; widen them";
+    let binary = "data.txt:2: the line is not UTF-8 text; expected a text file";
+    let none_left =
+        "data.txt: none of its 3 words is left by the limits on stop words and document frequency; widen them";
     check_refusals(&[
         (b"", None, empty),
         (b"\n\n", None, empty),
@@ -135,6 +136,7 @@ fn every_mistake_in_bag_of_words_has_its_sentence() {
     let header = |line, what, found| {
         format!("data.txt:{line}: expected the number of {what} alone on a line of the header, found '{found}'")
     };
+    let too_many = |line, stated| format!("data.txt:{line}: the header states {stated}; expected less than 4294967295");
     let entry = |line, found| {
         format!(
             "data.txt:{line}: expected 3 whole numbers (document, word, count) separated by blanks, found '{found}'"
@@ -150,8 +152,8 @@ fn every_mistake_in_bag_of_words_has_its_sentence() {
         (b"-2\n3\n3\n", None, &header(1, "documents", "-2")),
         (b"2\n-3\n3\n", None, &header(2, "words", "-3")),
         (b"2\n3\n1 1 1\n", None, &header(3, "entries", "1 1 1")),
-        (b"99999999999\n3\n1\n1 1 1\n", None, &header(1, "documents", "99999999999")),
-        (b"2\n4294967295\n1\n1 1 1\n", None, &header(2, "words", "4294967295")),
+        (b"99999999999\n3\n1\n1 1 1\n", None, &too_many(1, "99999999999 documents")),
+        (b"2\n4294967295\n1\n1 1 1\n", None, &too_many(2, "4294967295 words")),
         (b"2\n3\n99999999999999999999\n1 1 1\n", None, &header(3, "entries", "99999999999999999999")),
         (
             b"2\n3\n",
@@ -220,7 +222,7 @@ fn every_mistake_in_lda_c_and_vocabularies_has_its_sentence() {
         (b"1 0:1\n", Some(b""), "vocab.txt: holds no words; expected one word a line"),
         (b"1 0:1\n", Some(b"a\n\nb\n"), "vocab.txt:2: the line is blank; expected one word a line"),
         (b"1 0:1\n", Some(b"a\nb\na\n"), "vocab.txt:3: the word 'a' stands on line 1, too; expected each word once"),
-        (b"1 0:1\n", Some(b"a\n\xff\n"), "vocab.txt:2: the line is not UTF-8 text; expected a text file of documents"),
+        (b"1 0:1\n", Some(b"a\n\xff\n"), "vocab.txt:2: the line is not UTF-8 text; expected a text file"),
     ]);
 }
 
@@ -263,7 +265,7 @@ fn words_are_left_out_as_asked() {
     assert_eq!(pruned(stopped.clone()), ["and cat", "dog", "cat cat", "emu"]);
     let how = Reading { pruning: stopped, ..Reading::default() };
     let listed = read(b"2 0:1 1:1\n", Some(b"owl\nthe\n"), &how);
-    assert!(matches!(listed, Err(CorpusError::NothingLeft { words: 2 })), "{listed:?}");
+    assert!(matches!(listed, Err(CorpusError::NothingLeft { words: 2, .. })), "{listed:?}");
     let listed = read(b"2 0:1 1:1\n", Some(b"owl\nthe\n"), &Reading::default()).unwrap();
     assert_eq!(documents(&listed), ["owl the"], "English stop words are for text");
 }
@@ -284,6 +286,10 @@ fn other_files_are_read_with_a_known_vocabulary() {
     let (corpus, unknown) = Corpus::read_known(&[&counted, &prose], &how, &known).unwrap();
     assert_eq!((documents(&corpus), unknown), (["cat cat", "owl", "cat", "owl"].map(String::from).to_vec(), 6));
     assert_eq!(corpus.vocabulary, known);
+    // A list of words that those to train on need is no mistake in others.
+    let refused = Corpus::read_known(&[&prose], &how, &known);
+    assert!(matches!(refused, Err(CorpusError::WrittenOut { .. })), "{refused:?}");
+    assert_eq!(documents(&Corpus::read_held_out(&[&prose], &how, &known).unwrap()), ["cat", "owl"]);
     let error = Corpus::read_known(&[&counted], &Reading::default(), &known).unwrap_err().to_string();
     let expected = "holds none of the 2 words that are known; expected documents with the same vocabulary";
     assert_eq!(error, format!("{}: {expected}", counted.display()));

@@ -214,12 +214,20 @@ fn images_are_read_with_their_labels_beside_them() {
     };
     let (x, y) = ("x-images-idx3-ubyte.gz: ", "x-labels-idx1-ubyte.gz: ");
     let cases: &[(&[u8], &[u8], String)] = &[
-        (&good[..20], &two, format!("{x}ends after 1 of the 2 examples that it announces")),
-        (&[&good[..], &[0]].concat(), &two, format!("{x}goes on after the 2 examples that it announces")),
-        (&good[..10], &two, format!("{x}ends within its header")),
-        (&good, &two[..9], format!("{y}ends after 1 of the 2 examples that it announces")),
+        (&good[..20], &two, format!("{x}ends after 1 of the 2 examples that it announces; the file is incomplete")),
+        (
+            &[&good[..], &[0]].concat(),
+            &two,
+            format!("{x}goes on after the 2 examples that it announces; the file is damaged"),
+        ),
+        (&good[..10], &two, format!("{x}ends within its header; the file is incomplete")),
+        (&good, &two[..9], format!("{y}ends after 1 of the 2 examples that it announces; the file is incomplete")),
         (&good, &labels(3, &[1, 2, 3]), format!("{y}holds 3 labels for 2 images; expected one for each")),
-        (&good, &labels(2, &[1, 2, 3]), format!("{y}goes on after the 2 examples that it announces")),
+        (
+            &good,
+            &labels(2, &[1, 2, 3]),
+            format!("{y}goes on after the 2 examples that it announces; the file is damaged"),
+        ),
         (&good, &good, format!("{y}starts with the bytes 00 00 08 03; expected 00 00 08 01, the mark of idx labels")),
         (&two, &two, format!("{x}holds idx labels; name the file of their images")),
         (
@@ -230,7 +238,7 @@ fn images_are_read_with_their_labels_beside_them() {
         (
             &images(u32::MAX, 28, 28, &[]),
             &labels(u32::MAX, &[]),
-            format!("{x}ends after 0 of the 4294967295 examples that it announces"),
+            format!("{x}ends after 0 of the 4294967295 examples that it announces; the file is incomplete"),
         ),
         (
             &[0, 0, 13, 3, 0, 0, 0, 1],

@@ -284,6 +284,6 @@ fn what_cannot_be_trained_is_refused_with_its_reason() {
     long.push(vec![1; 70_000]);
     assert_eq!(
         sentence(good, &long),
-        "a document may have at most 65535 words, and document 0 has 70000: cut it into parts"
+        "a document may have at most 65535 words, and document 1 has 70000: cut it into parts"
     );
 }

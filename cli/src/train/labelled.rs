@@ -5,7 +5,7 @@ use crate::classify::ExampleOptions;
 use crate::failure::usage;
 use anyhow::{Result, anyhow};
 use clap::Args;
-use hemiola_models::examples::Examples;
+use hemiola_models::examples::{Examples, Options};
 use std::path::{Path, PathBuf};
 
 /// Labelled examples, some of them held out.
@@ -37,6 +37,22 @@ pub(super) fn inputs<'a>(
         return Err(usage("standard input can be read only once; give '-' once"));
     }
     Ok(inputs)
+}
+
+/// Reads the examples to judge a model by, whose labels are beside them where they are images.
+///
+/// # Errors
+/// If they cannot be read, or are not such as those to train on.
+pub(super) fn read_test(file: &Path, options: &Options, train: &Examples) -> Result<Examples> {
+    let options = Options { labels_file: None, ..options.clone() };
+    let test = Examples::read_known(&[file], &options, &train.classes)?;
+    match (train.fixed_features(), test.fixed_features()) {
+        (Some(expected), Some(found)) if found != expected => {
+            let file = file.display();
+            Err(anyhow!("{file}: the examples have {found} features; expected {expected}, as those to train on have"))
+        }
+        _ => Ok(test),
+    }
 }
 
 impl Labelled {
@@ -75,7 +91,7 @@ impl Labelled {
         let options = self.reading.reading();
         let examples = Examples::read(&self.data, &options)?;
         let Some(file) = &self.held_out.test else { return Ok((examples, None)) };
-        let test = Examples::read_known(&[file], &options, &examples.classes)?;
+        let test = read_test(file, &options, &examples)?;
         Ok((examples, Some(test)))
     }
 

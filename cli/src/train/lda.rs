@@ -321,7 +321,8 @@ impl Problem {
         let data = self.data.iter().map(|path| ("DATA", path.as_path()));
         let test = self.held_out.test.iter().map(|path| ("--test", path.as_path()));
         let vocabulary = self.documents.reading.vocabulary().into_iter().map(|path| ("--vocabulary", path));
-        let inputs: Vec<_> = data.chain(test).chain(vocabulary).collect();
+        let stop_words = self.documents.stop_words().into_iter().map(|path| ("--stop-words", path));
+        let inputs: Vec<_> = data.chain(test).chain(vocabulary).chain(stop_words).collect();
         if inputs.iter().filter(|(_, path)| *path == Path::new("-")).count() > 1 {
             return Err(usage("standard input can be read only once; give '-' once"));
         }
@@ -342,7 +343,7 @@ impl Problem {
         let how = self.documents.reading();
         let corpus = Corpus::read(&self.data, &how)?;
         if let Some(file) = &self.held_out.test {
-            let (test, _) = Corpus::read_known(&[file], &how, &corpus.vocabulary)?;
+            let test = Corpus::read_held_out(&[file], &how, &corpus.vocabulary)?;
             return Ok(Data { corpus, test: Some(test) });
         }
         let Some(rule) = self.held_out.rule(None, self.model.seed) else {
@@ -360,11 +361,16 @@ impl Problem {
 }
 
 impl Documents {
+    /// The file of stop words, if one was named.
+    fn stop_words(&self) -> Option<&Path> {
+        self.stop_words.as_deref().filter(|file| *file != Path::new("none"))
+    }
+
     fn reading(&self) -> Reading {
-        let stop_words = match &self.stop_words {
-            None => StopWords::EnglishInText,
-            Some(file) if file == Path::new("none") => StopWords::None,
-            Some(file) => StopWords::File(file.clone()),
+        let stop_words = match (&self.stop_words, self.stop_words()) {
+            (None, _) => StopWords::EnglishInText,
+            (Some(_), None) => StopWords::None,
+            (Some(_), Some(file)) => StopWords::File(file.to_owned()),
         };
         let pruning = Pruning {
             stop_words,

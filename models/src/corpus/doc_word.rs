@@ -73,9 +73,11 @@ impl DocWord {
 
     fn header_line(&mut self, line: &[u8], builder: &Builder) -> Result<(), LineProblem> {
         let (line, what) = (line.trim_ascii(), COUNTED[self.headed]);
+        let stated = whole(line).ok_or_else(|| LineProblem::Header { what, found: shortened(line) })?;
         // A word's number plus one must be a number of a corpus.
-        let stated = whole(line).filter(|stated| what == "entries" || *stated < u64::from(u32::MAX));
-        let stated = stated.ok_or_else(|| LineProblem::Header { what, found: shortened(line) })?;
+        if what != "entries" && stated >= u64::from(u32::MAX) {
+            return Err(LineProblem::TooMany { what, stated });
+        }
         if let (1, Some(found)) = (self.headed, builder.words.listed_length())
             && stated != found as u64
         {

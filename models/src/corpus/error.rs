@@ -39,8 +39,10 @@ pub enum CorpusError {
         known: usize,
     },
     /// All words were left out.
-    #[error("none of {words} words is left by the limits on stop words and document frequency; widen them")]
+    #[error("{file}: none of its {words} words is left by the limits on stop words and document frequency; widen them")]
     NothingLeft {
+        /// The first file as it was named.
+        file: String,
         /// How many there were.
         words: usize,
     },
@@ -66,6 +68,14 @@ pub enum LineProblem {
         what: &'static str,
         /// The line, shortened.
         found: String,
+    },
+    /// A header line states more than can be numbered.
+    #[error("the header states {stated} {what}; expected less than {}", u32::MAX)]
+    TooMany {
+        /// What the line counts.
+        what: &'static str,
+        /// How many that are.
+        stated: u64,
     },
     /// The file ends within its header.
     #[error("the header ends before the number of {what}; expected lines for documents, words and entries")]
@@ -148,7 +158,7 @@ pub enum LineProblem {
         words: usize,
     },
     /// The line is not text.
-    #[error("the line is not UTF-8 text; expected a text file of documents")]
+    #[error("the line is not UTF-8 text; expected a text file")]
     Binary,
     /// A line of a vocabulary has no word.
     #[error("the line is blank; expected one word a line")]

@@ -37,8 +37,8 @@ impl Default for Pruning {
 }
 
 impl Corpus {
-    /// Leaves words out; those that stay are numbered anew, in their order.
-    pub(super) fn prune(&mut self, what: &Pruning, english: bool) -> Result<(), CorpusError> {
+    /// Leaves words out; those that stay are numbered anew, in their order. What is wrong is said of `file`.
+    pub(super) fn prune(&mut self, what: &Pruning, english: bool, file: &str) -> Result<(), CorpusError> {
         let stop_words = match &what.stop_words {
             StopWords::File(file) => read_stop_words(file)?,
             _ => Names::default(),
@@ -62,7 +62,7 @@ impl Corpus {
             kept.sort_unstable();
         }
         if kept.iter().all(|&number| counts[number as usize].tokens == 0) {
-            return Err(CorpusError::NothingLeft { words: self.vocabulary.len() });
+            return Err(CorpusError::NothingLeft { file: file.to_owned(), words: self.vocabulary.len() });
         }
         if kept.len() < self.vocabulary.len() {
             self.keep(&kept);

@@ -58,8 +58,12 @@ impl Corpus {
             None => Words::unlisted(),
         };
         let (mut corpus, _, text) = Builder::new(words, how).read(files)?;
+        let file = first_name(files);
+        if corpus.tokens() == 0 {
+            return Err(CorpusError::NothingKnown { file, known: corpus.vocabulary.len() });
+        }
         let english = text && how.pruning.stop_words == StopWords::EnglishInText;
-        corpus.prune(&how.pruning, english)?;
+        corpus.prune(&how.pruning, english, &file)?;
         Ok(corpus)
     }
 
@@ -69,20 +73,40 @@ impl Corpus {
         how: &Reading,
         vocabulary: &Names,
     ) -> Result<(Self, u64), CorpusError> {
+        Self::read_with(files, how, vocabulary, true)
+    }
+
+    /// As [`Corpus::read_known`] for documents held out, where a list of words may be only for those to train on.
+    pub fn read_held_out<P: AsRef<Path>>(files: &[P], how: &Reading, vocabulary: &Names) -> Result<Self, CorpusError> {
+        Ok(Self::read_with(files, how, vocabulary, false)?.0)
+    }
+
+    /// `listed` says whether a list of words must have an effect.
+    fn read_with<P: AsRef<Path>>(
+        files: &[P],
+        how: &Reading,
+        vocabulary: &Names,
+        listed: bool,
+    ) -> Result<(Self, u64), CorpusError> {
         let words = match &how.vocabulary {
             Some(file) => Words::known(vocabulary.clone(), Some(&words::read_vocabulary(file)?)),
             None => Words::known(vocabulary.clone(), None),
         };
         let (corpus, unknown, text) = Builder::new(words, how).read(files)?;
-        let file = files.first().map(|file| file.as_ref().display().to_string()).unwrap_or_default();
-        if text && how.vocabulary.is_some() {
-            return Err(CorpusError::WrittenOut { file });
+        if listed && text && how.vocabulary.is_some() {
+            return Err(CorpusError::WrittenOut { file: first_name(files) });
         }
         if corpus.tokens() == 0 {
-            return Err(CorpusError::NothingKnown { file, known: vocabulary.len() });
+            return Err(CorpusError::NothingKnown { file: first_name(files), known: vocabulary.len() });
         }
         Ok((corpus, unknown))
     }
+}
+
+/// The first file as messages name it.
+fn first_name<P: AsRef<Path>>(files: &[P]) -> String {
+    let name = files.first().map(|file| file.as_ref().display().to_string()).unwrap_or_default();
+    if name == "-" { "standard input".to_owned() } else { name }
 }
 
 /// A corpus while it is read.

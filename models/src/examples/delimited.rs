@@ -31,6 +31,10 @@ pub(super) fn read_line(
         Some(layout) => layout,
         None => {
             let (found, header) = Layout::detect(line, following, &reader.options.label)?;
+            let features = found.columns - usize::from(found.label.is_some());
+            if let Some(expected) = reader.examples.fixed_features().filter(|&expected| expected != features) {
+                return Err(ExampleProblem::OtherFeatures { expected, found: features });
+            }
             let found = layout.insert(found);
             if header {
                 if reader.examples.feature_names.is_empty() {

@@ -14,6 +14,12 @@ pub enum ExamplesError {
     Empty { file: String },
     #[error("{file}:{line}: {problem}")]
     Line { file: String, line: u64, problem: ExampleProblem },
+    #[error("{file}: has no columns, so one for the label has no effect; leave it out")]
+    NoColumns { file: String },
+    #[error("{file}: has labels in its lines, so a file of labels has no effect; leave it out")]
+    LabelsWithin { file: String },
+    #[error("a file of labels is of one file of images, and there are {files}; name one")]
+    LabelsOfOne { files: usize },
     #[error("{file}: holds images, which are only read whole; expected lines of examples where memory is limited")]
     Whole { file: String },
     #[error("what was read cannot be put by: {0}")]
@@ -58,6 +64,8 @@ pub enum ExampleProblem {
     UnknownFormat,
     #[error("expected {expected} columns separated by {separator}, found {found}")]
     Columns { expected: usize, separator: Separator, found: usize },
+    #[error("the line has {found} features; expected {expected}, as the files before have")]
+    OtherFeatures { expected: usize, found: usize },
     #[error("more than {FEATURES_MAX} columns are not supported")]
     TooManyColumns,
     #[error("no column is called '{name}'; expected its name in the first line")]
@@ -86,15 +94,17 @@ pub enum IdxProblem {
     TruncatedGzip,
     #[error("the gzip data are damaged: {reason}")]
     DamagedGzip { reason: String },
-    #[error("ends within its header")]
+    #[error("ends within its header; the file is incomplete")]
     Header,
     #[error("announces examples of {size} numbers; expected between 1 and {FEATURES_MAX}")]
     Size { size: u128 },
+    #[error("announces examples of {found} numbers; expected {expected}, as the files before have")]
+    OtherSize { expected: usize, found: usize },
     #[error("announces {count} examples; more than {EXAMPLES_MAX} are not supported")]
     Count { count: u64 },
-    #[error("ends after {found} of the {expected} examples that it announces")]
+    #[error("ends after {found} of the {expected} examples that it announces; the file is incomplete")]
     Short { expected: u64, found: u64 },
-    #[error("goes on after the {expected} examples that it announces")]
+    #[error("goes on after the {expected} examples that it announces; the file is damaged")]
     Long { expected: u64 },
     #[error("holds {labels} labels for {images} images; expected one for each")]
     Counts { images: u64, labels: u64 },

@@ -77,6 +77,10 @@ pub(super) fn read(reader: &mut Reader<'_>, blocks: Blocks, path: &Path) -> Resu
     if reader.examples.len() as u64 + count > EXAMPLES_MAX as u64 {
         return Err(images.wrong(IdxProblem::Count { count }));
     }
+    let found = images.size;
+    if let Some(expected) = reader.examples.fixed_features().filter(|&expected| expected != found) {
+        return Err(images.wrong(IdxProblem::OtherSize { expected, found }));
+    }
     let mut labels = match reader.labels {
         Labels::Ignore => None,
         _ => Some(open_labels(reader.options.labels_file.clone(), path, &file, count)?),

@@ -99,6 +99,9 @@ impl Examples {
         if files.is_empty() {
             return Err(ExamplesError::NoFile);
         }
+        if options.labels_file.is_some() && files.len() > 1 {
+            return Err(ExamplesError::LabelsOfOne { files: files.len() });
+        }
         let mut reader = Reader { examples: Self::new(classes), labels, options, sink: None, taken: 0 };
         files.iter().try_for_each(|file| reader.read_file(file.as_ref()))?;
         Ok(reader.examples)
@@ -172,6 +175,7 @@ impl Reader<'_> {
         };
         let before = self.count();
         let file = blocks.file.clone();
+        self.check_labels(format, &file)?;
         match format {
             Format::Idx if self.sink.is_some() => return Err(ExamplesError::Whole { file }),
             Format::Idx => idx::read(self, blocks, path)?,
@@ -185,6 +189,18 @@ impl Reader<'_> {
             }
         }
         if self.count() == before { Err(ExamplesError::Empty { file }) } else { Ok(()) }
+    }
+
+    /// Checks that what was said of labels has an effect on a file of this format.
+    fn check_labels(&self, format: Format, file: &str) -> Result<(), ExamplesError> {
+        let column = matches!(self.options.label, LabelColumn::Name(_) | LabelColumn::Position(_));
+        if column && matches!(format, Format::Libsvm | Format::Idx) {
+            return Err(ExamplesError::NoColumns { file: file.to_owned() });
+        }
+        if self.options.labels_file.is_some() && format != Format::Idx {
+            return Err(ExamplesError::LabelsWithin { file: file.to_owned() });
+        }
+        Ok(())
     }
 
     /// Hands every line that is not blank to `read_line`, with what follows it as far as it is at hand.

@@ -123,7 +123,7 @@ pub enum TrainError {
     Part { part: f32 },
     #[error("{what} must be at least 1")]
     Zero { what: &'static str },
-    #[error("a document may have at most {} words, and document {document} has {words}: cut it into parts", u16::MAX)]
+    #[error("a document may have at most {} words, and document {} has {words}: cut it into parts", u16::MAX, document + 1)]
     LongDocument { document: usize, words: usize },
     #[error("a word may occur at most {EXACT_MAX} times, and word {word} occurs {count} times: leave it out")]
     FrequentWord { word: usize, count: u64 },

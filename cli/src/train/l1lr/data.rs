@@ -1,5 +1,6 @@
 //! The examples of a logistic regression, in memory or, as far as they do not fit, on disk.
 
+use super::super::labelled::read_test;
 use anyhow::{Error, Result, anyhow};
 use hemiola_models::HoldOut;
 use hemiola_models::examples::{Examples, Options};
@@ -56,7 +57,7 @@ impl Data {
         check(&all)?;
         let (known, test) = match (test, rule) {
             (Some(test), _) => {
-                let test = Examples::read_known(&[test], options, &all.classes)?;
+                let test = read_test(test, options, &all)?;
                 (all, Some(Test::Memory(test)))
             }
             (None, None) => (all, None),
