@@ -232,7 +232,7 @@ pub(crate) const CASES: &[Case] = &[
     (
         "train mlr two.svm --clocks-per-epoch 0",
         2,
-        "invalid value '0' for '--clocks-per-epoch <N>': expected a whole number of 1 or more",
+        "invalid value '0' for '--clocks-per-epoch <N>': expected a whole number between 1 and 65536",
     ),
     (
         "train mlr two.svm --epochs 4294967295",
