@@ -3,6 +3,7 @@
 use hemiola_core::message::{ToClient, ToShard};
 use hemiola_core::procedure::AdaRevision;
 use hemiola_core::sabotage::Sabotage;
+use hemiola_core::snapshot::{Layer, Part};
 use hemiola_core::{
     Budget, Client, ClientId, Clock, Consistency, Job, Priority, Rows, Shard, ShardId, TableId, TableSchema, Values,
     WorkerId,
@@ -16,9 +17,31 @@ fn job(consistency: Consistency, snapshots_max: usize) -> Job {
         consistency,
         read_my_writes: false,
         procedure: Some(Arc::new(AdaRevision { rate: 1.0, snapshots_max })),
+        chunk_rows: Some(2),
         ..TableSchema::dense("t", 4, 1)
     };
     Job { tables: vec![table], workers_per_client: vec![1, 1], shards: 1, budget: None }
+}
+
+/// A job with a budget, under which updates of the first two clocks may be shown at once.
+fn paced(snapshots_max: usize) -> Job {
+    let budget = Some(Budget { bytes_per_second: 1_000_000, priority: Priority::Random });
+    Job { budget, ..job(Consistency::Essp { staleness: 2 }, snapshots_max) }
+}
+
+/// A row and its state (the sum of gradients, `z` and the largest `z`) by the published rule of steps of one: gradients in the
+/// order of their application, each with the sum that was in the row when it was read.
+fn published(gradients: &[(f32, f32)]) -> Vec<f32> {
+    let (mut w, mut sum, mut z, mut z_max) = (0.0f32, 0.0, 1.0f32, 1.0f32);
+    for &(g, read) in gradients {
+        let (since, old_step) = (sum - read, 1.0 / z_max.sqrt());
+        z = z + g * g + 2.0 * g * since;
+        z_max = z_max.max(z);
+        let step = 1.0 / z_max.sqrt();
+        w += (old_step - step) * since - step * g;
+        sum += g;
+    }
+    vec![w, sum, z, z_max]
 }
 
 /// Who was sent which rows in which versions.
@@ -29,7 +52,11 @@ struct Play(Shard);
 
 impl Play {
     fn new(consistency: Consistency, snapshots_max: usize) -> Self {
-        Self(Shard::new(ShardId(0), &job(consistency, snapshots_max), Sabotage::None))
+        Self::of(&job(consistency, snapshots_max))
+    }
+
+    fn of(job: &Job) -> Self {
+        Self(Shard::new(ShardId(0), job, Sabotage::None))
     }
 
     fn send(&mut self, client: u32, message: &ToShard) -> Result<Vec<Sent>, String> {
@@ -51,9 +78,10 @@ impl Play {
         self.send(client, &ToShard::Get { table: TABLE, needed: Clock(0), rows: rows.to_vec().into() })
     }
 
+    /// A gradient of each of these rows and versions, which is the clock plus one.
     fn inc(&mut self, client: u32, clock: u32, tags: &[(u64, u32)]) -> Result<Vec<Sent>, String> {
         let (rows, versions): (Vec<u64>, Vec<u32>) = tags.iter().copied().unzip();
-        let values = Values::dense(1, vec![1.0; rows.len()]);
+        let values = Values::dense(1, vec![clock as f32 + 1.0; rows.len()]);
         let (table, clock, worker) = (TABLE, Clock(clock), WorkerId(client));
         let versions = Some(versions.into());
         self.send(client, &ToShard::Inc { table, clock, worker, rows: rows.into(), versions, values })
@@ -67,6 +95,27 @@ impl Play {
 
     fn clock(&mut self, client: u32, clock: u32) -> Vec<Sent> {
         self.send(client, &ToShard::Clock { clock: Clock(clock) }).expect("a clock that goes on")
+    }
+
+    fn seen(&mut self, client: u32, through: u64) {
+        self.send(client, &ToShard::Seen { table: TABLE, through }).expect("a table with versions");
+    }
+
+    /// A client asks for a checkpoint.
+    fn save(&mut self, client: u32, clock: u32) {
+        self.send(client, &ToShard::Checkpoint { clock: Clock(clock) }).expect("none is being taken");
+    }
+
+    /// Of every row of the checkpoint of `clock`, which is ready, its number and its state.
+    fn saved(&mut self, clock: u32) -> Vec<Vec<f32>> {
+        assert_eq!(self.0.checkpoint_ready(), Some(Clock(clock)));
+        let mut rows = vec![Vec::new(); 4];
+        // A byte is room for one row, and for its state.
+        while let Some(Part { spans, values: Values::Dense { numbers, .. }, layer, .. }) = self.0.checkpoint_part(1) {
+            let (span, width) = (spans[0] as usize..spans[1] as usize, if layer == Layer::Rows { 1 } else { 3 });
+            rows[span].iter_mut().zip(numbers.chunks_exact(width)).for_each(|(row, part)| row.extend(part));
+        }
+        rows
     }
 }
 
@@ -121,7 +170,7 @@ fn at_the_limit_rows_are_sent_when_the_model_asks_and_not_before() {
     );
     // What nobody can name any more makes room.
     for client in [0, 1] {
-        shard.send(client, &ToShard::Seen { table: TABLE, through: 3 }).expect("three messages were sent");
+        shard.seen(client, 3);
     }
     shard.inc(0, 4, &[(0, 1)]).expect("versions that were sent");
     shard.clock(0, 5);
@@ -130,9 +179,7 @@ fn at_the_limit_rows_are_sent_when_the_model_asks_and_not_before() {
 
 #[test]
 fn under_a_budget_a_row_is_sent_on_when_its_newest_version_has_been_answered() {
-    let mut job = job(Consistency::Essp { staleness: 2 }, 100);
-    job.budget = Some(Budget { bytes_per_second: 1_000_000, priority: Priority::Random });
-    let mut shard = Play(Shard::new(ShardId(0), &job, Sabotage::None));
+    let mut shard = Play::of(&paced(100));
     for client in [0, 1] {
         shard.get(client, &[0, 1]).expect("a read");
     }
@@ -152,6 +199,97 @@ fn under_a_budget_a_row_is_sent_on_when_its_newest_version_has_been_answered() {
     // Row 0 was changed by the first alone, and nobody waits for the other any more.
     shard.inc(0, 1, &[(0, 1), (1, 2)]).expect("versions that were sent");
     assert_eq!(shard.early(), [(0, vec![0], vec![2]), (1, vec![0], vec![2])]);
+}
+
+#[test]
+fn under_a_budget_nothing_is_sent_early_at_the_limit_until_a_version_is_freed() {
+    let mut shard = Play::of(&paced(3));
+    for client in [0, 1] {
+        shard.get(client, &[0, 1]).expect("a read");
+    }
+    for client in [0, 1] {
+        shard.inc(client, 0, &[(0, 0), (1, 0)]).expect("versions that were sent");
+    }
+    // Both rows have been answered, and there is room for one more snapshot.
+    assert_eq!(shard.early(), [(0, vec![0], vec![1]), (1, vec![0], vec![1])]);
+    assert_eq!(shard.early(), [], "the limit is reached");
+    shard.seen(0, 2);
+    assert_eq!(shard.early(), [], "the other may still name the first version of row 0");
+    shard.seen(1, 2);
+    assert_eq!(shard.early(), [(0, vec![1], vec![1]), (1, vec![1], vec![1])], "and now nobody may");
+    for client in [0, 1] {
+        shard.inc(client, 0, &[(0, 1)]).expect("versions that were sent");
+    }
+    assert_eq!(shard.early(), [], "the limit is reached again");
+    shard.clock(0, 1);
+    assert_eq!(
+        shard.clock(1, 1),
+        [(0, vec![0], vec![2]), (1, vec![0], vec![2])],
+        "a clock's end is told at the limit too"
+    );
+}
+
+#[test]
+fn a_checkpoint_has_rows_and_state_exactly_after_its_clock_while_workers_run_ahead() {
+    let mut shard = Play::new(Consistency::Essp { staleness: 2 }, 100);
+    for client in [0, 1] {
+        shard.get(client, &[0, 1, 2, 3]).expect("a read");
+    }
+    shard.inc(0, 0, &[(0, 0), (2, 0)]).expect("versions that were sent");
+    shard.clock(0, 1);
+    shard.save(0, 1);
+    // This is shown at once, and read by the client that is behind.
+    shard.inc(0, 1, &[(0, 0)]).expect("versions that were sent");
+    assert_eq!(shard.get(1, &[0]), Ok(vec![(1, vec![0], vec![1])]));
+    shard.clock(0, 2);
+    shard.inc(0, 2, &[(2, 0), (3, 0)]).expect("versions that were sent");
+    // The chunk of rows 0 and 1 has newer updates by now, and that of rows 2 and 3 has none that is applied.
+    shard.inc(1, 0, &[(0, 1), (1, 0), (2, 0)]).expect("versions that were sent");
+    assert_eq!(shard.0.checkpoint_ready(), None);
+    shard.clock(1, 1);
+    let rows: [&[(f32, f32)]; 4] = [&[(1.0, 0.0), (1.0, 3.0)], &[(1.0, 0.0)], &[(1.0, 0.0), (1.0, 0.0)], &[]];
+    assert_eq!(shard.saved(1), rows.map(published));
+    // What was left out is in the next one.
+    shard.save(0, 3);
+    shard.clock(0, 3);
+    shard.clock(1, 3);
+    let rows: [&[(f32, f32)]; 4] =
+        [&[(1.0, 0.0), (2.0, 0.0), (1.0, 3.0)], &[(1.0, 0.0)], &[(1.0, 0.0), (1.0, 0.0), (3.0, 0.0)], &[(3.0, 0.0)]];
+    assert_eq!(shard.saved(3), rows.map(published));
+}
+
+#[test]
+fn what_a_shard_holds_back_is_applied_once_with_its_version_and_to_what_a_checkpoint_keeps() {
+    let mut shard = Play::new(Consistency::Essp { staleness: 1 }, 100);
+    for client in [0, 1] {
+        shard.get(client, &[0, 1]).expect("a read");
+    }
+    shard.inc(0, 0, &[(0, 0), (1, 0)]).expect("versions that were sent");
+    for client in [0, 1] {
+        assert_eq!(shard.get(client, &[0]), Ok(vec![(client, vec![0], vec![1])]));
+    }
+    // Of a clock each, and of both versions; the last is older than the one before.
+    shard.clock(0, 1);
+    shard.inc(0, 1, &[(0, 0)]).expect("versions that were sent");
+    shard.clock(0, 2);
+    shard.save(0, 2);
+    shard.inc(0, 2, &[(0, 0)]).expect("versions that were sent");
+    shard.inc(1, 1, &[(0, 1)]).expect("versions that were sent");
+    // Nobody can name the first version any more, but two of them wait that have: its snapshot makes no room for others.
+    for client in [0, 1] {
+        shard.seen(client, 2);
+    }
+    assert_eq!(shard.get(0, &[1]), Ok(vec![(0, vec![1], vec![1])]));
+    shard.clock(1, 2);
+    let before = [(1.0, 0.0), (2.0, 0.0), (2.0, 1.0)];
+    assert_eq!(shard.saved(2)[0], published(&before));
+    let refused = "an update from client 0 for table 't' is of version 0 of row 0, which it cannot have read";
+    assert_eq!(shard.inc(0, 2, &[(0, 0)]), Err(refused.to_owned()), "they have been applied");
+    shard.save(0, 3);
+    shard.clock(0, 3);
+    shard.clock(1, 3);
+    let all = [(1.0, 0.0), (2.0, 0.0), (3.0, 0.0), (2.0, 1.0)];
+    assert_eq!(shard.saved(3)[0], published(&all));
 }
 
 /// Client and shard in one place, the shard's answers held back until they are asked for.
@@ -230,9 +368,7 @@ fn a_client_tags_updates_with_what_their_worker_read_and_says_when_it_is_done_wi
 
 #[test]
 fn under_a_budget_a_worker_answers_each_version_once_in_the_order_in_which_they_came() {
-    let mut job = job(Consistency::Essp { staleness: 2 }, 100);
-    job.budget = Some(Budget { bytes_per_second: 1_000_000, priority: Priority::Random });
-    let mut client = Client::new(ClientId(0), &job, Sabotage::None);
+    let mut client = Client::new(ClientId(0), &paced(100), Sabotage::None);
     let shard = ShardId(0);
     let come = |client: &mut Client, row: u64, version: u32| {
         let (table, clock, through) = (TABLE, Clock(0), 0);

@@ -4,8 +4,8 @@
 use hemiola_core::message::{ToClient, ToShard};
 use hemiola_core::sabotage::Sabotage;
 use hemiola_core::{
-    Budget, Client, ClientId, Clock, Consistency, Job, Priority, Rows, Shard, ShardId, TableId, TableSchema, Values,
-    WorkerId,
+    Budget, Client, ClientId, Clock, Consistency, Job, Priority, Row, RowKind, RowType, Rows, Shard, ShardId, TableId,
+    TableSchema, Values, WorkerId,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -30,8 +30,11 @@ impl Cluster {
     }
 
     fn within(budget: Option<Budget>, consistency: Consistency) -> Self {
-        let tables = vec![TableSchema { consistency, ..TableSchema::dense("t", ROWS, 2) }];
-        let job = Job { tables, workers_per_client: vec![1; CLIENTS as usize], shards: 1, budget };
+        Self::of(budget, TableSchema { consistency, ..TableSchema::dense("t", ROWS, 2) })
+    }
+
+    fn of(budget: Option<Budget>, table: TableSchema) -> Self {
+        let job = Job { tables: vec![table], workers_per_client: vec![1; CLIENTS as usize], shards: 1, budget };
         Self {
             shard: Shard::new(ShardId(0), &job, Sabotage::None),
             clients: (0..CLIENTS).map(|id| Client::new(ClientId(id), &job, Sabotage::None)).collect(),
@@ -50,8 +53,11 @@ impl Cluster {
     }
 
     fn inc(&mut self, client: usize, row: u64, by: f32) {
-        let update = Values::dense(2, vec![by, -by / 3.0]);
-        let made = self.clients[client].inc(WorkerId(client as u32), TABLE, &[row], &update);
+        self.change(client, row, &Values::dense(2, vec![by, -by / 3.0]));
+    }
+
+    fn change(&mut self, client: usize, row: u64, update: &Values) {
+        let made = self.clients[client].inc(WorkerId(client as u32), TABLE, &[row], update);
         assert!(made.expect("it fits the table").is_ready());
     }
 
@@ -173,6 +179,62 @@ fn what_has_changed_most_on_balance_goes_first() {
             cluster.carry(client, false);
         }
         assert_eq!(cluster.sent_early(), order, "{priority:?}");
+    }
+}
+
+/// A byte to which bytes are added. Its user says that what changes least matters most, as a part of the row all the more:
+/// the contrary of magnitudes.
+struct Contrary;
+
+impl RowType for Contrary {
+    fn name(&self) -> &str {
+        "contrary"
+    }
+
+    fn apply(&self, row: &mut Vec<u8>, update: &[u8]) {
+        row.resize(1, 0);
+        row[0] += update[0];
+    }
+
+    fn coalesce(&self, earlier: &mut Vec<u8>, later: &[u8]) {
+        self.apply(earlier, later);
+    }
+
+    fn importance(&self, row: Option<&[u8]>, update: &[u8]) -> f32 {
+        row.map_or(1.0, |row| f32::from(row[0])) / f32::from(update[0])
+    }
+}
+
+#[test]
+fn rows_of_a_users_kind_go_by_the_users_importance() {
+    for (priority, order) in [(Priority::AbsoluteMagnitude, [1, 3, 0, 2]), (Priority::RelativeMagnitude, [3, 2, 1, 0])]
+    {
+        let (budget, consistency) =
+            (Budget { bytes_per_second: 1_000_000, priority }, Consistency::Essp { staleness: 1 });
+        let kind = RowKind::Custom(Arc::new(Contrary));
+        let by = |by: u8| Values::collect(&kind, [Row::Custom(vec![by])].iter());
+        let table = TableSchema { consistency, ..TableSchema::keyed("t", kind.clone()) };
+        let mut cluster = Cluster::of(Some(budget), table);
+        (0..3).for_each(|client| drop(cluster.read(client)));
+        cluster.carry_all();
+        for (row, value) in [(0, 50), (1, 20), (2, 200), (3, 90)] {
+            cluster.change(0, row, &by(value));
+        }
+        (0..3).for_each(|client| cluster.clock(client));
+        cluster.carry_all();
+        for (row, change) in [(0, 4), (0, 2), (1, 2), (2, 10), (3, 3)] {
+            cluster.change(1, row, &by(change));
+        }
+        // Of the client there is room for one update at a time.
+        let row_bytes = size_of::<u64>() + size_of::<u32>() + 1;
+        while cluster.clients[1].send_early(row_bytes) > 0 {}
+        let sent: Vec<Arc<ToShard>> = cluster.clients[1].outbox().map(|(_, message)| message).collect();
+        let updated =
+            |message: &Arc<ToShard>| if let ToShard::Inc { rows, .. } = &**message { rows.to_vec() } else { vec![] };
+        assert_eq!(sent.iter().flat_map(updated).collect::<Vec<_>>(), order, "{priority:?}: updates");
+        cluster.to_shard[1].extend(sent);
+        while cluster.carry(1, false).1 {}
+        assert_eq!(cluster.sent_early(), order, "{priority:?}: rows");
     }
 }
 

@@ -8,14 +8,22 @@ use hemiola_core::task::letter::{CallHead, Head, Letter, TaskHead, Tells};
 use hemiola_core::task::service::{ServerFunction, Service, Tenant};
 use hemiola_core::task::{Group, Node, Server, Task};
 use hemiola_core::{
-    Array, Client, ClientId, Clock, Consistency, Job, RowKind, Shard, ShardId, TableId, TableSchema, Values, WorkerId,
+    Array, Budget, Client, ClientId, Clock, Consistency, Job, Priority, RowKind, Shard, ShardId, TableId, TableSchema,
+    Values, WorkerId,
 };
+use proptest::num::f32;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-fn job(consistency: Consistency) -> Job {
-    let dense = TableSchema { consistency, chunk_rows: Some(4), ..TableSchema::dense("dense", 20, 2) };
+/// How many rows the dense tables have.
+const ROWS: u64 = 20;
+const CHUNK_ROWS: u64 = 4;
+const DENSE: TableId = TableId(0);
+const VERSIONED: TableId = TableId(2);
+
+fn job(consistency: Consistency, budget: Option<Budget>) -> Job {
+    let dense = TableSchema { consistency, chunk_rows: Some(CHUNK_ROWS), ..TableSchema::dense("dense", ROWS, 2) };
     let counts = TableSchema::keyed("counts", RowKind::Counts);
     // Where the model cannot be had with a stored procedure, it is without a bound.
     let consistency = if matches!(consistency, Consistency::Vap { .. }) { Consistency::Async } else { consistency };
@@ -26,7 +34,7 @@ fn job(consistency: Consistency) -> Job {
         procedure: Some(Arc::new(AdaRevision { rate: 0.1, snapshots_max: 3 })),
         ..dense.clone()
     };
-    Job { tables: vec![dense, counts, versioned], workers_per_client: vec![2, 1], shards: 2, budget: None }
+    Job { tables: vec![dense, counts, versioned], workers_per_client: vec![2, 1], shards: 2, budget }
 }
 
 fn clocks() -> impl Strategy<Value = Clock> {
@@ -38,7 +46,7 @@ fn rows() -> impl Strategy<Value = Vec<u64>> {
 }
 
 fn values() -> impl Strategy<Value = Values> {
-    let numbers = proptest::collection::vec(any::<f32>(), 0..14);
+    let numbers = proptest::collection::vec(f32::ANY, 0..14);
     let words = || proptest::collection::vec(prop_oneof![0..9u32, any::<u32>()], 0..7);
     let dense =
         (prop_oneof![0..4u32, Just(u32::MAX)], numbers).prop_map(|(width, numbers)| Values::dense(width, numbers));
@@ -53,7 +61,7 @@ fn values() -> impl Strategy<Value = Values> {
 
 /// Rows and values, in half of the cases such that they fit the dense table.
 fn rows_and_values() -> impl Strategy<Value = (Vec<u64>, Values)> {
-    let fitting = proptest::collection::vec((0..20u64, any::<(f32, f32)>()), 0..6).prop_map(|rows| {
+    let fitting = proptest::collection::vec((0..ROWS, (f32::ANY, f32::ANY)), 0..6).prop_map(|rows| {
         let numbers = rows.iter().flat_map(|(_, (a, b))| [*a, *b]).collect();
         (rows.iter().map(|(row, _)| *row).collect(), Values::dense(2, numbers))
     });
@@ -138,6 +146,24 @@ fn service(job: &Job) -> Arc<Service> {
     Arc::new(Service::new(&[Tenant { name: "job".to_owned(), workers: 0..2, tables: 0..1, functions }], job))
 }
 
+/// An update that fits its table, of rows of one chunk: a shard that has one of them has all.
+fn fitting() -> impl Strategy<Value = ToShard> {
+    let rows = proptest::collection::vec((0..CHUNK_ROWS, 0..2u32, (f32::ANY, f32::ANY)), 1..6);
+    let parts = (any::<bool>(), clocks(), 0..3u32, 0..ROWS / CHUNK_ROWS, rows);
+    parts.prop_map(|(versioned, clock, worker, chunk, rows)| {
+        let numbers = rows.iter().flat_map(|(_, _, (a, b))| [*a, *b]).collect();
+        let versions: Vec<u32> = rows.iter().map(|(_, version, _)| *version).collect();
+        ToShard::Inc {
+            table: if versioned { VERSIONED } else { DENSE },
+            clock,
+            worker: WorkerId(worker),
+            rows: rows.iter().map(|(row, ..)| chunk * CHUNK_ROWS + row).collect::<Vec<_>>().into(),
+            versions: versioned.then(|| versions.into()),
+            values: Values::dense(2, numbers),
+        }
+    })
+}
+
 fn to_shard() -> impl Strategy<Value = ToShard> {
     let get =
         (table(), clocks(), rows()).prop_map(|(table, needed, rows)| ToShard::Get { table, needed, rows: rows.into() });
@@ -149,7 +175,8 @@ fn to_shard() -> impl Strategy<Value = ToShard> {
     let seen =
         (table(), prop_oneof![0..4u64, any::<u64>()]).prop_map(|(table, through)| ToShard::Seen { table, through });
     let checkpoint = clocks().prop_map(|clock| ToShard::Checkpoint { clock });
-    prop_oneof![get, inc, clock, seen, checkpoint, letter().prop_map(ToShard::Task)]
+    let letter = letter().prop_map(ToShard::Task);
+    prop_oneof![1 => get, 1 => inc, 1 => clock, 1 => seen, 1 => checkpoint, 3 => fitting(), 1 => letter]
 }
 
 fn to_client() -> impl Strategy<Value = ToClient> {
@@ -172,27 +199,70 @@ fn models() -> impl Strategy<Value = Consistency> {
     ]
 }
 
+fn budgets() -> impl Strategy<Value = Option<Budget>> {
+    let bytes = prop_oneof![Just(1000), 1000..1_000_000u64, Just(u64::MAX)];
+    let priorities = [Priority::Random, Priority::RoundRobin, Priority::AbsoluteMagnitude, Priority::RelativeMagnitude];
+    let budget = (bytes, 0..priorities.len())
+        .prop_map(move |(bytes_per_second, i)| Budget { bytes_per_second, priority: priorities[i] });
+    proptest::option::weighted(0.8, budget)
+}
+
+/// How much may be sent early.
+fn room() -> impl Strategy<Value = usize> {
+    prop_oneof![4 => 0..200usize, 1 => Just(usize::MAX)]
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn a_shard_takes_or_refuses_anything(model in models(), messages in proptest::collection::vec((0..2u32, to_shard()), 1..12)) {
-        let mut shard = Shard::new(ShardId(1), &job(model), Sabotage::None);
-        shard.serve(&service(&job(model)));
-        for (client, message) in messages {
+    fn a_shard_takes_or_refuses_anything(
+        model in models(),
+        budget in budgets(),
+        known in any::<bool>(),
+        messages in proptest::collection::vec((0..2u32, to_shard(), room()), 1..12),
+    ) {
+        let job = job(model, budget);
+        let mut shard = Shard::new(ShardId(1), &job, Sabotage::None);
+        shard.serve(&service(&job));
+        if known {
+            for (client, table) in [(0, DENSE), (1, DENSE), (0, VERSIONED), (1, VERSIONED)] {
+                for row in 0..ROWS {
+                    let get = ToShard::Get { table, needed: Clock(0), rows: vec![row].into() };
+                    // Some are on the other shard.
+                    drop(shard.receive(ClientId(client), &get));
+                }
+            }
+        }
+        for (client, message, room) in messages {
             // What matters is that it returns.
             drop(shard.receive(ClientId(client), &message));
+            shard.send_early(room);
             drop(shard.outbox());
         }
     }
 
     #[test]
-    fn a_client_takes_or_refuses_anything(model in models(), messages in proptest::collection::vec((0..2u32, to_client()), 1..12)) {
-        let mut client = Client::new(ClientId(0), &job(model), Sabotage::None);
-        client.serve(&service(&job(model)));
+    fn a_client_takes_or_refuses_anything(
+        model in models(),
+        budget in budgets(),
+        known in any::<bool>(),
+        messages in proptest::collection::vec((0..2u32, to_client(), room()), 1..12),
+    ) {
+        let job = job(model, budget);
+        let mut client = Client::new(ClientId(0), &job, Sabotage::None);
+        client.serve(&service(&job));
+        if known {
+            for (table, row) in (0..ROWS).flat_map(|row| [(DENSE, row), (VERSIONED, row)]) {
+                let versions = (table == VERSIONED).then(|| vec![1].into());
+                let (clock, through, rows, values) = (Clock(0), 0, vec![row].into(), Values::dense(2, vec![1.0; 2]));
+                let sent = ToClient::Rows { table, clock, through, rows, versions, values };
+                client.receive(ShardId(0), &sent).expect("a row of the table");
+            }
+        }
         let read = [0, 5, 19];
-        for (shard, message) in messages {
-            for table in [TableId(0), TableId(2)] {
+        for (shard, message, room) in messages {
+            for table in [DENSE, VERSIONED] {
                 drop(client.get(WorkerId(0), table, &hemiola_core::Rows::List(&read)));
                 drop(client.inc(WorkerId(0), table, &read, &Values::dense(2, vec![0.5; 6])));
             }
@@ -203,6 +273,7 @@ proptest! {
             if let Turn::Call { id, .. } = turn {
                 client.at_desk(WorkerId(0), |desk| desk.returned(id, Vec::new(), 0.0, 0.0));
             }
+            client.send_early(room);
             client.clock(WorkerId(1)).expect("no filter fails");
             drop(client.outbox());
         }
