@@ -48,6 +48,11 @@ impl ExampleOptions {
         Options { format, label, labels_file: self.labels.clone(), bits: None }
     }
 
+    /// The column of the label, if one was named.
+    pub(crate) fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
     /// The file of labels, if one was named.
     pub(crate) fn labels(&self) -> Option<&Path> {
         self.labels.as_deref()

@@ -48,6 +48,22 @@ pub(crate) fn check_distinct(inputs: &[(&str, &Path)], outputs: &[(&str, &Path)]
     Ok(())
 }
 
+/// Checks that one output does not lie in another, which replaces all that was there.
+///
+/// # Errors
+/// If it does.
+pub(crate) fn check_outside((name, output): (&str, &Path), (other, replaced): (&str, &Path)) -> Result<()> {
+    match (place(output), place(replaced)) {
+        (Some(inner), Some(outer)) if inner.starts_with(&outer) => {
+            let (output, replaced) = (output.display(), replaced.display());
+            Err(crate::failure::usage(format!(
+                "{name} {output} would be lost to {other} {replaced}; give another name"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes a file, whole or not at all; an older one is replaced. What is no file, such as a device, is written to.
 ///
 /// # Errors

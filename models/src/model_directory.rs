@@ -213,9 +213,22 @@ fn older_model(path: &Path) -> Result<Option<PathBuf>, ModelError> {
     match fs::symlink_metadata(path) {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(failed(source)),
-        Ok(_) if is_model(path) => fs::canonicalize(path).map(Some).map_err(failed),
+        Ok(_) if is_model(path) => match foreign(path).map_err(failed)? {
+            Some(name) => Err(ModelError::Foreign { path: path.to_owned(), name }),
+            None => fs::canonicalize(path).map(Some).map_err(failed),
+        },
         Ok(_) => Err(ModelError::Occupied { path: path.to_owned() }),
     }
+}
+
+/// A file beside those of the model at `path`, if there is one: it would go with them.
+fn foreign(path: &Path) -> io::Result<Option<String>> {
+    let checksums = fs::read_to_string(path.join(CHECKSUMS)).unwrap_or_default();
+    let own = checksums.lines().filter_map(|line| Some(line.split_once("  ")?.1)).chain([DESCRIPTION, CHECKSUMS]);
+    let own: Vec<&str> = own.collect();
+    let names = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    let names = names.collect::<io::Result<Vec<String>>>()?;
+    Ok(names.into_iter().find(|name| !own.contains(&name.as_str())))
 }
 
 /// A directory under construction or on its way out beside a model; it goes when this is dropped.

@@ -171,6 +171,12 @@ fn nothing_else_is_replaced_and_nothing_is_left_behind() {
         let expected = "exists and is not a Hemiola model; expected a new path or an older model";
         assert_eq!(error, format!("{shown}/{name}: {expected}"));
     }
+    model(true).save(&directory.path().join("older")).unwrap();
+    fs::write(directory.path().join("older/notes.txt"), "precious").unwrap();
+    let error = model(true).save(&directory.path().join("older")).unwrap_err().to_string();
+    let expected = "holds notes.txt, which is no part of the model there and would be lost; move it, or give another path";
+    assert_eq!(error, format!("{shown}/older: {expected}"));
+    assert_eq!(fs::read_to_string(directory.path().join("older/notes.txt")).unwrap(), "precious");
     let error = model(true).save(&directory.path().join("none/MODEL")).unwrap_err().to_string();
     assert_eq!(error, format!("{shown}/none/MODEL: cannot be written: No such file or directory (os error 2)"));
     let error = model(true).save(&directory.path().join("file/MODEL")).unwrap_err().to_string();
@@ -179,7 +185,7 @@ fn nothing_else_is_replaced_and_nothing_is_left_behind() {
     diverged.item_factors[3] = f32::NAN;
     let error = diverged.save(&directory.path().join("MODEL")).unwrap_err().to_string();
     assert_eq!(error, format!("{shown}/MODEL: item_factors holds NaN at position 3; expected finite numbers"));
-    assert_eq!(listing(directory.path()), ["file", "folder"]);
+    assert_eq!(listing(directory.path()), ["file", "folder", "older"]);
     assert_eq!(fs::read_to_string(directory.path().join("file")).unwrap(), "precious");
 }
 

@@ -291,7 +291,7 @@ impl Arguments {
         }
         let model = path.display().to_string();
         writeln!(out, "model          {model}")?;
-        writeln!(out, "next           hemiola predict {} {}", quoted(&model), quoted(&self.problem.examples.next()))?;
+        writeln!(out, "next           hemiola predict {} {}", quoted(&model), self.problem.examples.next())?;
         Ok(())
     }
 }

@@ -74,6 +74,8 @@ impl Job {
         let files: Vec<_> = report.chain(plot).collect();
         let model = [("--out", self.out.as_path())];
         outputs::check_distinct(inputs, &[model.as_slice(), &files].concat())?;
+        let checkpoints = self.checkpoints.iter().map(|checkpoints| ("--checkpoint", checkpoints.directory.as_path()));
+        files.iter().copied().chain(checkpoints).try_for_each(|inner| outputs::check_outside(inner, model[0]))?;
         if let Some(path) = &self.plot {
             plot::check_extension(path)?;
         }

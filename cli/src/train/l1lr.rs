@@ -475,8 +475,8 @@ impl Arguments {
         }
         let model = path.display().to_string();
         writeln!(out, "model          {model}")?;
-        let file = self.problem.held_out.test.as_ref().unwrap_or(&self.problem.data[0]);
-        writeln!(out, "next           hemiola eval {} {}", quoted(&model), quoted(&file.display().to_string()))?;
+        let next = labelled::next(&self.problem.data, &self.problem.held_out, &self.problem.reading);
+        writeln!(out, "next           hemiola eval {} {next}", quoted(&model))?;
         Ok(())
     }
 }

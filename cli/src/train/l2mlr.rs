@@ -228,7 +228,7 @@ impl Arguments {
         }
         let model = path.display().to_string();
         writeln!(out, "model          {model}")?;
-        writeln!(out, "next           hemiola eval {} {}", quoted(&model), quoted(&self.problem.examples.next()))?;
+        writeln!(out, "next           hemiola eval {} {}", quoted(&model), self.problem.examples.next())?;
         Ok(())
     }
 }

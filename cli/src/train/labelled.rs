@@ -1,6 +1,7 @@
 //! The options that say which labelled examples to train on, and which to judge the model by.
 
 use super::held_out::{HeldOut, USUAL};
+use super::job::quoted;
 use crate::classify::ExampleOptions;
 use crate::failure::usage;
 use anyhow::{Result, anyhow};
@@ -37,6 +38,17 @@ pub(super) fn inputs<'a>(
         return Err(usage("standard input can be read only once; give '-' once"));
     }
     Ok(inputs)
+}
+
+/// The file to try a model on next and how to read it, as it is typed.
+pub(super) fn next(data: &[PathBuf], held_out: &HeldOut, reading: &ExampleOptions) -> String {
+    let file = held_out.test.as_ref().unwrap_or(&data[0]).display().to_string();
+    let label = reading.label().map(|column| ("--label", column.to_owned()));
+    // Those of a test file are beside it.
+    let labels = reading.labels().filter(|_| held_out.test.is_none());
+    let labels = labels.map(|file| ("--labels", file.display().to_string()));
+    let options = label.into_iter().chain(labels).map(|(option, value)| format!(" {option} {}", quoted(&value)));
+    quoted(&file) + &options.collect::<String>()
 }
 
 /// Reads the examples to judge a model by, whose labels are beside them where they are images.
@@ -95,8 +107,8 @@ impl Labelled {
         Ok((examples, Some(test)))
     }
 
-    /// The file to try a model on next.
+    /// What to try a model on next, as it is typed.
     pub(super) fn next(&self) -> String {
-        self.held_out.test.as_ref().unwrap_or(&self.data[0]).display().to_string()
+        next(&self.data, &self.held_out, &self.reading)
     }
 }

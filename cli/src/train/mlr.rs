@@ -418,7 +418,7 @@ impl Finished {
         report::tell(&mut out, &self.outcome)?;
         let model = path.display().to_string();
         writeln!(out, "model          {model}")?;
-        writeln!(out, "next           hemiola eval {} {}", quoted(&model), quoted(&problem.examples.next()))?;
+        writeln!(out, "next           hemiola eval {} {}", quoted(&model), problem.examples.next())?;
         Ok(())
     }
 }

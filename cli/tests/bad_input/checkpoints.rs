@@ -6,6 +6,16 @@ use std::path::Path;
 
 pub(crate) const CASES: &[Case] = &[
     (
+        "train mf good.csv --out m.model --checkpoint ./m.model",
+        2,
+        "--checkpoint ./m.model would be lost to --out m.model; give another name",
+    ),
+    (
+        "train mf good.csv --out folder --checkpoint folder/saved",
+        2,
+        "--checkpoint folder/saved would be lost to --out folder; give another name",
+    ),
+    (
         "train mf good.csv --checkpoint-every 2",
         2,
         "--checkpoint-every has an effect only with --checkpoint or --resume",

@@ -432,13 +432,10 @@ impl Directory {
         older.truncate(older.len().saturating_sub(keep.max(1)));
         remove.append(&mut older);
         remove.into_iter().try_for_each(|path| {
-            // Without its manifest it is no checkpoint, should the removal end halfway.
-            let removed = fs::remove_file(path.join(MANIFEST)).and_then(|()| fs::remove_dir_all(&path));
-            match removed {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => fs::remove_dir_all(&path),
-                removed => removed,
-            }
-            .map_err(|source| CheckpointError::Write { path, source })
+            // Under this name it is no checkpoint, should the removal end halfway.
+            let partial = path.with_extension(&PARTIAL[1..]);
+            let removed = fs::rename(&path, &partial).and_then(|()| fs::remove_dir_all(&partial));
+            removed.map_err(|source| CheckpointError::Write { path, source })
         })
     }
 

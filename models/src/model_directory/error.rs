@@ -24,6 +24,14 @@ pub enum ModelError {
         /// Where the model was to go.
         path: PathBuf,
     },
+    /// Another file is in the directory of the model that is to be replaced.
+    #[error("{}: holds {name}, which is no part of the model there and would be lost; move it, or give another path", path.display())]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// The file.
+        name: String,
+    },
     /// A file of the model cannot be read.
     #[error("{}: cannot be read: {source}", path.display())]
     Read {
