@@ -174,7 +174,8 @@ fn nothing_else_is_replaced_and_nothing_is_left_behind() {
     model(true).save(&directory.path().join("older")).unwrap();
     fs::write(directory.path().join("older/notes.txt"), "precious").unwrap();
     let error = model(true).save(&directory.path().join("older")).unwrap_err().to_string();
-    let expected = "holds notes.txt, which is no part of the model there and would be lost; move it, or give another path";
+    let expected =
+        "holds notes.txt, which is no part of the model there and would be lost; move it, or give another path";
     assert_eq!(error, format!("{shown}/older: {expected}"));
     assert_eq!(fs::read_to_string(directory.path().join("older/notes.txt")).unwrap(), "precious");
     let error = model(true).save(&directory.path().join("none/MODEL")).unwrap_err().to_string();

@@ -70,8 +70,8 @@ impl Config {
         let Self { l2, batch, step, epochs, staleness, patience, seed, .. } = *self;
         let clocks_per_epoch = peers::iterations(examples, batch, workers);
         let consistency = if staleness == 0 { Consistency::Bsp } else { Consistency::Ssp { staleness } };
-        let precision = Precision::F32;
-        train::Config { l2, batch, step, epochs, consistency, precision, clocks_per_epoch, patience, seed }
+        let (precision, changes) = (Precision::F32, train::Changes::Added);
+        train::Config { l2, batch, step, epochs, consistency, precision, clocks_per_epoch, changes, patience, seed }
     }
 
     /// How many products of two numbers a pass over examples takes one peer without others: the units of its work.

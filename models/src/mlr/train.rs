@@ -37,10 +37,23 @@ pub struct Config {
     pub precision: Precision,
     /// Into how many clocks an epoch is cut.
     pub clocks_per_epoch: u32,
+    /// What becomes of weights that several workers change in a clock.
+    pub changes: Changes,
     /// Ends the training when the held-out loss has not fallen for so many epochs.
     pub patience: Option<u32>,
     /// Fixes the order of the examples.
     pub seed: u64,
+}
+
+/// What becomes of weights that several workers change in a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Changes {
+    /// They change by the mean: after many steps each worker has gone the whole way on its own copy, and together they
+    /// would overshoot.
+    Averaged,
+    /// They change by the sum, as in one step for the examples of all.
+    Added,
 }
 
 impl Default for Config {
@@ -53,6 +66,7 @@ impl Default for Config {
             consistency: Consistency::Essp { staleness: 2 },
             precision: Precision::F32,
             clocks_per_epoch: 32,
+            changes: Changes::Averaged,
             patience: None,
             seed: 1,
         }
@@ -148,6 +162,8 @@ impl Config {
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) rows: Vec<u64>,
+    /// How many workers change each row in the same clock.
+    sharers: Vec<u32>,
     labels: Vec<u32>,
     ends: Vec<usize>,
     columns: Vec<u32>,
@@ -168,7 +184,7 @@ impl Part {
     pub(super) fn of_all_rows(&self) -> Self {
         let columns = self.columns.iter().map(|&place| self.rows[place as usize] as u32).collect();
         let Self { labels, ends, values, .. } = self;
-        Self { rows: Vec::new(), labels: labels.clone(), ends: ends.clone(), columns, values: values.clone() }
+        Self { labels: labels.clone(), ends: ends.clone(), columns, values: values.clone(), ..Self::default() }
     }
 }
 
@@ -252,13 +268,15 @@ impl Arranged {
             (0..parts).map(|part| places.part(examples, &order[bounds(part)..bounds(part + 1)])).collect()
         };
         let workers = workers as usize;
+        let mut parts = cut(train, workers * config.clocks_per_epoch as usize, config.seed);
+        count_sharers(&mut parts, config.clocks_per_epoch as usize, features + 1);
         Ok(Self {
             workers,
             classes,
             features,
             train_count: train.len(),
             test_count: test.map_or(0, Examples::len),
-            train: cut(train, workers * config.clocks_per_epoch as usize, config.seed),
+            train: parts,
             test: test.map_or_else(Vec::new, |test| cut(test, workers, !config.seed)),
             traits,
             mean_square,
@@ -283,6 +301,20 @@ impl Arranged {
             consistency: config.consistency,
             precision: config.precision,
             ..TableSchema::dense("weights", self.features as u64 + 1, row_width(self.classes) as u32)
+        }
+    }
+}
+
+/// Counts how many workers change each row in the same clock, from all parts of one worker after those of the other.
+fn count_sharers(parts: &mut [Part], clocks: usize, rows: usize) {
+    let mut counts = vec![0; rows];
+    for clock in 0..clocks {
+        counts.fill(0);
+        for part in parts.iter().skip(clock).step_by(clocks).filter(|part| !part.labels.is_empty()) {
+            part.rows.iter().for_each(|&row| counts[row as usize] += 1);
+        }
+        for part in parts.iter_mut().skip(clock).step_by(clocks) {
+            part.sharers = part.rows.iter().map(|&row| counts[row as usize]).collect();
         }
     }
 }
@@ -485,9 +517,8 @@ impl<'a> WorkerProgram<'a> {
             if !part.labels.is_empty() {
                 worker.get_dense(WEIGHTS, &Rows::List(&part.rows), &mut self.before)?;
                 loss += self.train_part(part, epoch).loss;
-                let changes = self.after.iter().zip(&self.before).map(|(after, before)| after - before).collect();
-                let width = row_width(self.data.classes) as u32;
-                worker.inc(WEIGHTS, &part.rows, &Values::dense(width, changes))?;
+                let changes = self.changes(part);
+                worker.inc(WEIGHTS, &part.rows, &Values::dense(row_width(self.data.classes) as u32, changes))?;
                 worker.work(part.labels.len() as u64)?;
             }
             worker.clock()?;
@@ -499,6 +530,18 @@ impl<'a> WorkerProgram<'a> {
         Ok(loss)
     }
 
+    /// What the table gets of what the steps of a part have changed.
+    fn changes(&self, part: &Part) -> Vec<f32> {
+        let (classes, width) = (self.data.classes, row_width(self.data.classes));
+        let mut changes: Vec<f32> = self.after.iter().zip(&self.before).map(|(after, before)| after - before).collect();
+        if self.config.changes == Changes::Averaged {
+            for (row, &sharers) in changes.chunks_mut(width).zip(&part.sharers) {
+                row[..classes].iter_mut().for_each(|change| *change /= sharers as f32);
+            }
+        }
+        changes
+    }
+
     /// Takes the steps of a part on the copy of its rows.
     fn train_part(&mut self, part: &Part, epoch: u32) -> Tally {
         self.after.clone_from(&self.before);
@@ -508,18 +551,24 @@ impl<'a> WorkerProgram<'a> {
 
     /// Adds the worker's part to the epoch's report; with early stopping, says whether to go on after it.
     fn report(&mut self, worker: &mut Worker, epoch: u32, loss: f64) -> Result<bool, Error> {
-        let tested = self.test(worker)?;
+        // What ends with this epoch is to be judged by the weights that it ends with.
+        let settled = epoch + 1 == self.config.epochs || self.config.patience.is_some();
+        let tested = self.test(worker, settled)?;
         let sums = [loss, self.penalty(worker)?, tested.loss, tested.correct as f64];
         let report = self.course.report(worker, epoch + 1, (epoch + 1) * self.config.clocks_per_epoch, &sums);
         let test_loss = |sums: &[f64]| Quality::from_sums(sums, self.data).test_loss.unwrap_or(f64::NAN);
         self.course.goes_on(worker, report, self.config.patience, test_loss)
     }
 
-    fn test(&mut self, worker: &mut Worker) -> Result<Tally, Error> {
+    /// Judges the weights by the worker's part of the held-out examples; `settled` waits for what all have changed.
+    fn test(&mut self, worker: &mut Worker, settled: bool) -> Result<Tally, Error> {
         let Some(part) = self.data.test.get(self.worker).filter(|part| !part.labels.is_empty()) else {
             return Ok(Tally::default());
         };
-        worker.get_dense(WEIGHTS, &Rows::List(&part.rows), &mut self.before)?;
+        match settled.then(|| worker.get_latest(WEIGHTS, &part.rows)).transpose()? {
+            Some(Values::Dense { numbers, .. }) => self.before = numbers.to_vec(),
+            _ => worker.get_dense(WEIGHTS, &Rows::List(&part.rows), &mut self.before)?,
+        }
         Ok(kernel::evaluate(&self.before, part.block(), self.data.classes))
     }
 
