@@ -14,9 +14,12 @@ fn made(name: &str, scale: &Scale) -> (Vec<usize>, String) {
 
 #[test]
 fn every_figure_has_its_curves() {
-    for (name, curves) in
-        [("bosen-bandwidth", &[3, 4][..]), ("bosen-frequency", &[4]), ("bosen-overhead", &[2, 2]), ("bosen-time", &[4])]
-    {
+    for (name, curves) in [
+        ("bosen-bandwidth", &[3, 4][..]),
+        ("bosen-frequency", &[4]),
+        ("bosen-overhead", &[2, 2]),
+        ("bosen-time", &[4, 4]),
+    ] {
         assert_eq!(made(name, &TINY).0, curves, "{name}");
     }
     let (curves, _) = made("bosen-clock-ticks", &TINY);

@@ -22,7 +22,7 @@ use hemiola_models::examples::Examples;
 use hemiola_models::mlr::factors;
 use hemiola_models::mlr::model::MlrModel;
 use hemiola_models::mlr::splash;
-use hemiola_models::mlr::train::{Arranged, Changes, Config, Epoch, Quality, Trained, train_saved};
+use hemiola_models::mlr::train::{Arranged, Config, Epoch, Quality, Trained, train_saved};
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -307,9 +307,9 @@ impl Problem {
             consistency: self.consistency.meaning()?,
             precision: self.consistency.precision(deployment)?,
             clocks_per_epoch,
-            changes: Changes::Averaged,
             patience: training.patience,
             seed: training.seed,
+            ..Config::default()
         }))
     }
 

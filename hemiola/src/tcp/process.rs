@@ -122,7 +122,7 @@ pub(crate) fn run(
     let new_lane = |_| Arc::new(Lane::new(lay_out_to_shard, outgoing.clone(), config.sever_after_frames, paced));
     let lanes: Vec<Arc<Lane<ToShard>>> = servers.iter().map(new_lane).collect();
     let pacing = job.budget.map(|budget| Arc::new(Pacing::new(&budget, &lanes, bytes_to_shard)));
-    for pacing in pacing.iter().cloned() {
+    if let Some(pacing) = pacing.clone() {
         control.keep_to(move |bytes| pacing.wait_for_room(bytes));
     }
     let port = Port { lanes: lanes.clone(), peers: Vec::new(), pacing: pacing.clone(), control: control.clone() };

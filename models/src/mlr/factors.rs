@@ -24,7 +24,7 @@ use crate::epoch::Course;
 use crate::examples::Examples;
 use crate::peers::{self, Exchange, Learner};
 use hemiola::factors::{Factor, Matrix, Peer};
-use hemiola::{Clock, Consistency, Deployment, Error, Precision};
+use hemiola::{Clock, Consistency, Deployment, Error};
 use serde::{Deserialize, Serialize};
 
 /// Products of numbers that lie side by side that take as long as one of two sparse factors, which changes a number far from
@@ -70,8 +70,8 @@ impl Config {
         let Self { l2, batch, step, epochs, staleness, patience, seed, .. } = *self;
         let clocks_per_epoch = peers::iterations(examples, batch, workers);
         let consistency = if staleness == 0 { Consistency::Bsp } else { Consistency::Ssp { staleness } };
-        let (precision, changes) = (Precision::F32, train::Changes::Added);
-        train::Config { l2, batch, step, epochs, consistency, precision, clocks_per_epoch, changes, patience, seed }
+        let (changes, usual) = (train::Changes::Added, train::Config::default());
+        train::Config { l2, batch, step, epochs, consistency, clocks_per_epoch, changes, patience, seed, ..usual }
     }
 
     /// How many products of two numbers a pass over examples takes one peer without others: the units of its work.

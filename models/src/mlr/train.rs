@@ -1,7 +1,7 @@
 //! Trains multiclass logistic regression on a table: the same program on threads, over tcp and in the simulator.
 //!
-//! Every worker has a share of the examples. A clock is a part of an epoch: the worker reads the rows of the features
-//! that its part of the examples has, takes its steps on its own copy, and adds what it changed to the table.
+//! Every worker has a share of the examples. A clock is a part of an epoch, of one round or more: the worker reads the rows
+//! of the features that the examples of a round have, takes its steps on its own copy, and adds what it changed to the table.
 
 use super::kernel::{self, Block, RowStep, Tally};
 use super::row_width;
@@ -39,6 +39,9 @@ pub struct Config {
     pub clocks_per_epoch: u32,
     /// What becomes of weights that several workers change in a clock.
     pub changes: Changes,
+    /// How often in a clock a worker reads rows and adds its changes. Where rows are sent before a clock ends, it meets new
+    /// ones each time; otherwise once is as good and faster.
+    pub rounds_per_clock: u32,
     /// Ends the training when the held-out loss has not fallen for so many epochs.
     pub patience: Option<u32>,
     /// Fixes the order of the examples.
@@ -67,6 +70,7 @@ impl Default for Config {
             precision: Precision::F32,
             clocks_per_epoch: 32,
             changes: Changes::Averaged,
+            rounds_per_clock: 1,
             patience: None,
             seed: 1,
         }
@@ -148,6 +152,7 @@ impl Config {
         for (what, value) in [
             ("the number of epochs", self.epochs),
             ("the number of clocks per epoch", self.clocks_per_epoch),
+            ("the number of rounds per clock", self.rounds_per_clock),
             ("the batch", self.batch),
         ] {
             if value == 0 {
@@ -156,13 +161,18 @@ impl Config {
         }
         Ok(())
     }
+
+    /// Into how many parts the examples of a worker are cut.
+    fn parts(&self) -> usize {
+        self.clocks_per_epoch as usize * self.rounds_per_clock as usize
+    }
 }
 
 /// Some examples, and the rows of the table that they need: an entry's column counts among these.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) rows: Vec<u64>,
-    /// How many workers change each row in the same clock.
+    /// How many workers change each row in the same round.
     sharers: Vec<u32>,
     labels: Vec<u32>,
     ends: Vec<usize>,
@@ -196,7 +206,7 @@ pub struct Arranged {
     pub(super) features: usize,
     train_count: usize,
     pub(super) test_count: usize,
-    /// By worker and clock of an epoch.
+    /// By worker and round of an epoch.
     pub(super) train: Vec<Part>,
     /// By worker.
     pub(super) test: Vec<Part>,
@@ -268,8 +278,8 @@ impl Arranged {
             (0..parts).map(|part| places.part(examples, &order[bounds(part)..bounds(part + 1)])).collect()
         };
         let workers = workers as usize;
-        let mut parts = cut(train, workers * config.clocks_per_epoch as usize, config.seed);
-        count_sharers(&mut parts, config.clocks_per_epoch as usize, features + 1);
+        let mut parts = cut(train, workers * config.parts(), config.seed);
+        count_sharers(&mut parts, config.parts(), features + 1);
         Ok(Self {
             workers,
             classes,
@@ -305,15 +315,15 @@ impl Arranged {
     }
 }
 
-/// Counts how many workers change each row in the same clock, from all parts of one worker after those of the other.
-fn count_sharers(parts: &mut [Part], clocks: usize, rows: usize) {
+/// Counts how many workers change each row in the same round, from all parts of one worker after those of the other.
+fn count_sharers(parts: &mut [Part], rounds: usize, rows: usize) {
     let mut counts = vec![0; rows];
-    for clock in 0..clocks {
+    for round in 0..rounds {
         counts.fill(0);
-        for part in parts.iter().skip(clock).step_by(clocks).filter(|part| !part.labels.is_empty()) {
+        for part in parts.iter().skip(round).step_by(rounds).filter(|part| !part.labels.is_empty()) {
             part.rows.iter().for_each(|&row| counts[row as usize] += 1);
         }
-        for part in parts.iter_mut().skip(clock).step_by(clocks) {
+        for part in parts.iter_mut().skip(round).step_by(rounds) {
             part.sharers = part.rows.iter().map(|&row| counts[row as usize]).collect();
         }
     }
@@ -468,8 +478,8 @@ impl<'a> WorkerProgram<'a> {
     }
 
     fn parts(&self) -> &'a [Part] {
-        let clocks = self.config.clocks_per_epoch as usize;
-        &self.data.train[self.worker * clocks..][..clocks]
+        let parts = self.config.parts();
+        &self.data.train[self.worker * parts..][..parts]
     }
 
     fn run(mut self, worker: &mut Worker) -> Result<Vec<u8>, Error> {
@@ -513,8 +523,8 @@ impl<'a> WorkerProgram<'a> {
     /// One pass over the worker's examples; the sum of the losses met.
     fn epoch(&mut self, worker: &mut Worker, epoch: u32) -> Result<f64, Error> {
         let mut loss = 0.0;
-        for part in self.parts() {
-            if !part.labels.is_empty() {
+        for rounds in self.parts().chunks(self.config.rounds_per_clock as usize) {
+            for part in rounds.iter().filter(|part| !part.labels.is_empty()) {
                 worker.get_dense(WEIGHTS, &Rows::List(&part.rows), &mut self.before)?;
                 loss += self.train_part(part, epoch).loss;
                 let changes = self.changes(part);

@@ -16,6 +16,7 @@ mod clock_ticks;
 mod factorisation;
 mod frequency;
 mod overhead;
+mod regression;
 mod topics;
 
 pub(super) use adarevision::adarevision;
@@ -28,6 +29,7 @@ use super::{Panel, ReproduceError, Series};
 use factorisation::Factorisation;
 use hemiola::sim;
 use hemiola::{Budget, Consistency, Priority};
+use regression::Regression;
 use topics::Topics;
 
 /// What the network of the paper's clusters carries, in megabits per second.

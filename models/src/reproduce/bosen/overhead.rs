@@ -1,8 +1,8 @@
 //! What managed communication costs and gains in time: the paper's figures 6 and 7.
 
-use super::super::{Findings, ReproduceError, Scale, Series};
-use super::bandwidth::{factorisation_passes, runs};
-use super::{BS, Bench, Course, Factorisation, Problem, Topics, list, panel, times};
+use super::super::{Findings, Panel, ReproduceError, Scale, Series};
+use super::bandwidth::{converged, factorisation_passes, runs};
+use super::{BS, Bench, Course, Factorisation, Problem, Regression, Topics, list, panel, times};
 use hemiola::Priority::{Random, RelativeMagnitude};
 
 /// What a run may send, in exchanges a pass, and what it took.
@@ -67,25 +67,63 @@ pub(in crate::reproduce) fn overhead(scale: &Scale) -> Result<Findings, Reproduc
     Ok(Findings { found, holds, panels })
 }
 
+/// When runs reached a loss, of which the first is bounded staleness alone.
+struct Race {
+    found: String,
+    /// How many times as fast as the first run the last was.
+    faster: f64,
+    panel: Panel,
+}
+
+impl Race {
+    fn new(model: &str, loss: &str, courses: &[(&'static str, Course)], target: f64) -> Self {
+        let seconds = |(name, course): &(&'static str, Course)| (*name, course.reaches(target).map(|at| at.seconds));
+        let reached: Vec<_> = courses.iter().map(seconds).collect();
+        let (last, end) = reached[reached.len() - 1];
+        let faster = times(reached[0].1, end);
+        let found = format!(
+            "{model} to a loss of {target:.3}: {}; {last} is {faster:.2} times as fast as BS",
+            list(&reached, " s")
+        );
+        let series = |(name, course): &(&'static str, Course)| course.series(name, |point| point.seconds, |loss| loss);
+        Self { found, faster, panel: panel(model, "virtual seconds", loss, courses.iter().map(series).collect()) }
+    }
+}
+
 pub(in crate::reproduce) fn time(scale: &Scale) -> Result<Findings, ReproduceError> {
-    let bench = Bench::new(Factorisation::new(scale)?)?;
+    let factorisation = Bench::new(Factorisation::new(scale)?)?;
     let modes = [
         ("BS", BS),
-        ("MC-200-R", bench.mc(200.0, Random)),
-        ("MC-800-R", bench.mc(800.0, Random)),
-        ("MC-800-RM", bench.mc(800.0, RelativeMagnitude)),
+        ("MC-200-R", factorisation.mc(200.0, Random)),
+        ("MC-800-R", factorisation.mc(800.0, Random)),
+        ("MC-800-RM", factorisation.mc(800.0, RelativeMagnitude)),
     ];
-    let courses = runs(&bench, &modes, factorisation_passes(scale))?;
-    let target = bench.problem.target();
-    let seconds = |(name, course): &(&'static str, Course)| (*name, course.reaches(target).map(|point| point.seconds));
-    let reached: Vec<_> = courses.iter().map(seconds).collect();
-    let faster = times(reached[0].1, reached[3].1);
+    let courses = runs(&factorisation, &modes, factorisation_passes(scale))?;
+    let mf = Race::new("matrix factorisation", "squared loss", &courses, factorisation.problem.target());
+
+    let regression = Bench::new(Regression::new(scale))?;
+    // The paper's text names the last one only. Its largest budget, 1600 Mbit/s, is on another network.
+    let modes = [
+        ("BS", BS),
+        ("MC-100-R", regression.mc(100.0, Random)),
+        ("MC-200-R", regression.mc(200.0, Random)),
+        ("MC-200-RM", regression.mc(200.0, RelativeMagnitude)),
+    ];
+    let courses = runs(&regression, &modes, Regression::passes(scale))?;
+    // The paper's text has no target for it.
+    let mlr = Race::new("softmax regression", "loss", &courses, converged(&courses[0].1));
+
+    let why = if mlr.faster >= FASTER_MIN { "" } else { " Its loss hardly depends on how old rows are." };
     let found = format!(
-        "Virtual seconds to a loss of {target:.3}: {}; MC-800-RM is {faster:.2} times as fast as BS. {}.",
-        list(&reached, " s"),
-        bench.describe(800.0)
+        "Virtual seconds of {}. {}. Of {}.{why} {}.",
+        mf.found,
+        factorisation.describe(800.0),
+        mlr.found,
+        regression.describe(200.0)
     );
-    let series = courses.iter().map(|(name, course)| course.series(name, |point| point.seconds, |loss| loss)).collect();
-    let panels = vec![panel("matrix factorisation", "virtual seconds", "squared loss", series)];
-    Ok(Findings { found, holds: faster >= 2.0, panels })
+    let holds = mf.faster >= FASTER_MIN && mlr.faster >= FASTER_MIN;
+    Ok(Findings { found, holds, panels: vec![mf.panel, mlr.panel] })
 }
+
+/// How many times as fast will do: the paper has 2.5 for both models.
+const FASTER_MIN: f64 = 2.0;
