@@ -25,7 +25,7 @@ pub(crate) struct Options {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Where it runs")]
 pub(crate) struct Machines {
-    /// Threads that train, in each process [default: all cores]
+    /// Threads that train, in each process [default: its part of the cores]
     #[arg(long, value_name = "N", value_parser = numbers::team, allow_negative_numbers = true)]
     workers: Option<u32>,
     /// Train in so many processes on this machine, over tcp
