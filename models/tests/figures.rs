@@ -15,7 +15,7 @@ fn made(name: &str, scale: &Scale) -> (Vec<usize>, String) {
 #[test]
 fn every_figure_has_its_curves() {
     for (name, curves) in [
-        ("bosen-bandwidth", &[3, 4][..]),
+        ("bosen-bandwidth", &[4, 4][..]),
         ("bosen-frequency", &[4]),
         ("bosen-overhead", &[2, 2]),
         ("bosen-time", &[4, 4]),

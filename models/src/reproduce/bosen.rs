@@ -26,6 +26,7 @@ pub(super) use frequency::frequency;
 pub(super) use overhead::{overhead, time};
 
 use super::{Panel, ReproduceError, Series};
+use crate::Epoch;
 use factorisation::Factorisation;
 use hemiola::sim;
 use hemiola::{Budget, Consistency, Priority};
@@ -93,6 +94,21 @@ struct Point {
 }
 
 impl Course {
+    /// From how far a training was after its epochs, where their quality is known by its loss.
+    fn new<Q>(epochs: &[Epoch<Q>], nodes: u32, loss: impl Fn(&Q) -> Option<f64>) -> Self {
+        let point = |epoch: &Epoch<Q>| {
+            let (passes, seconds) = (f64::from(epoch.epoch), epoch.seconds);
+            Some(Point { passes, seconds, loss: loss(&epoch.quality)? })
+        };
+        let sent: Vec<u64> = epochs.iter().map(|epoch| epoch.bytes_sent + epoch.bytes_received).collect();
+        let last = &epochs[epochs.len() - 1];
+        Self {
+            points: epochs.iter().filter_map(point).collect(),
+            bytes_per_pass: bytes_per_pass(&sent, nodes),
+            seconds_per_pass: last.seconds / f64::from(last.epoch),
+        }
+    }
+
     /// Where a loss was first reached, as passes and seconds, between two points as if all were on a line.
     fn reaches(&self, loss: f64) -> Option<Point> {
         let at = self.points.iter().position(|point| point.loss <= loss)?;

@@ -1,10 +1,10 @@
 //! Factorisation of ratings for the Bösen paper's figures: every row has many ratings, as Netflix's have.
 
 use super::super::{ReproduceError, Scale};
-use super::{Course, Point, Problem, bytes_per_pass};
+use super::{Course, Problem};
 use crate::generate::{Synthetic, generate};
 use crate::mf::StepSize;
-use crate::mf::train::{Arranged, Config, Cut, Epoch, train};
+use crate::mf::train::{Arranged, Config, Cut, train};
 use crate::ratings::RatingList;
 use hemiola::{Consistency, Deployment, sim};
 
@@ -105,17 +105,6 @@ impl Problem for Factorisation {
         let workers = cluster.nodes * cluster.workers_per_node;
         let data = Arranged::new(self.ratings.clone(), trained, self.shape, workers, &config)?;
         let epochs = train(&config, &Deployment::Sim(cluster.clone()), data, |_| {})?.epochs;
-        let point = |epoch: &Epoch| Point {
-            passes: f64::from(epoch.epoch),
-            seconds: epoch.seconds,
-            loss: epoch.quality.objective,
-        };
-        let sent: Vec<u64> = epochs.iter().map(|epoch| epoch.bytes_sent + epoch.bytes_received).collect();
-        let last = &epochs[epochs.len() - 1];
-        Ok(Course {
-            points: epochs.iter().map(point).collect(),
-            bytes_per_pass: bytes_per_pass(&sent, cluster.nodes),
-            seconds_per_pass: last.seconds / f64::from(last.epoch),
-        })
+        Ok(Course::new(&epochs, cluster.nodes, |quality| Some(quality.objective)))
     }
 }

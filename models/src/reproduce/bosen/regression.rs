@@ -7,10 +7,10 @@
 //! than with one (seed 1), so that there is little that managed communication could gain.
 
 use super::super::{ReproduceError, Scale};
-use super::{Course, Point, Problem, bytes_per_pass};
+use super::{Course, Problem};
 use crate::examples::Examples;
 use crate::generate::Random;
-use crate::mlr::train::{Arranged, Changes, Config, Epoch, train};
+use crate::mlr::train::{Arranged, Changes, Config, train};
 use crate::{Names, StepSize};
 use hemiola::{Consistency, Deployment, sim};
 use rand_core::SeedableRng;
@@ -105,15 +105,6 @@ impl Problem for Regression {
         // Evaluated on what it is trained on: the mean of the losses met in a pass would be that of half a pass before.
         let data = Arranged::new(&self.examples, Some(&self.examples), cluster.nodes, &config)?;
         let epochs = train(&config, &Deployment::Sim(cluster.clone()), &data, |_| {})?.epochs;
-        let point = |epoch: &Epoch| {
-            Some(Point { passes: f64::from(epoch.epoch), seconds: epoch.seconds, loss: epoch.quality.test_loss? })
-        };
-        let sent: Vec<u64> = epochs.iter().map(|epoch| epoch.bytes_sent + epoch.bytes_received).collect();
-        let last = &epochs[epochs.len() - 1];
-        Ok(Course {
-            points: epochs.iter().filter_map(point).collect(),
-            bytes_per_pass: bytes_per_pass(&sent, cluster.nodes),
-            seconds_per_pass: last.seconds / f64::from(last.epoch),
-        })
+        Ok(Course::new(&epochs, cluster.nodes, |quality| quality.test_loss))
     }
 }

@@ -6,11 +6,11 @@
 //! clocks of bounded staleness on three seeds, and 40, 66 and 46 % going through them once.
 
 use super::super::{ReproduceError, Scale};
-use super::{Course, Point, Problem, bytes_per_pass};
+use super::{Course, Problem};
 use crate::corpus::Corpus;
 use crate::generate::corpus::{SyntheticCorpus, generate_corpus};
 use crate::lda::Sampler;
-use crate::lda::train::{Config, Epoch, train, train_by};
+use crate::lda::train::{Config, train, train_by};
 use hemiola::{Consistency, Deployment, sim};
 
 /// The nodes of the paper.
@@ -115,16 +115,6 @@ impl Problem for Topics {
     ) -> Result<Course, ReproduceError> {
         let config = self.config(clocks, consistency, passes);
         let epochs = train(&config, &Deployment::Sim(cluster.clone()), &self.corpus, |_| {})?.epochs;
-        let point = |epoch: &Epoch| {
-            let loss = -epoch.quality.objective?;
-            Some(Point { passes: f64::from(epoch.epoch), seconds: epoch.seconds, loss })
-        };
-        let sent: Vec<u64> = epochs.iter().map(|epoch| epoch.bytes_sent + epoch.bytes_received).collect();
-        let last = &epochs[epochs.len() - 1];
-        Ok(Course {
-            points: epochs.iter().filter_map(point).collect(),
-            bytes_per_pass: bytes_per_pass(&sent, cluster.nodes),
-            seconds_per_pass: last.seconds / f64::from(last.epoch),
-        })
+        Ok(Course::new(&epochs, cluster.nodes, |quality| Some(-quality.objective?)))
     }
 }
