@@ -77,7 +77,9 @@ fn a_killed_training_goes_on_to_the_same_model() {
         let found = fs::read_dir(path.join(&name)).unwrap().flatten();
         let whole = found.filter(|entry| !entry.file_name().to_string_lossy().ends_with(".partial")).count();
         // Of what was about to be removed nothing is taken for a checkpoint.
-        assert!(hemiola(path, &format!("checkpoint verify {name}")).lines().all(|line| line.ends_with("good")));
+        if whole > 0 {
+            assert!(hemiola(path, &format!("checkpoint verify {name}")).lines().all(|line| line.ends_with("good")));
+        }
         // Any driver and any number of servers will do to go on, and without a checkpoint to begin again.
         let place = if random & 1 == 0 { "--workers 2" } else { "--processes 2 --workers 1 --servers 3" };
         let from = if whole > 0 { format!("--resume {name}") } else { format!("--checkpoint {name}") };
