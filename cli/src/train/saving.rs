@@ -88,7 +88,7 @@ impl Options {
     /// Where checkpoints go: by default where the one to go on from lies.
     fn directory(&self) -> Option<PathBuf> {
         let resumed = self.resume.as_ref().map(|path| match Checkpoint::open(path) {
-            Ok(_) => path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(".".into(), PathBuf::from),
+            Ok(_) => outputs::parent(path),
             Err(_) => path.clone(),
         });
         self.checkpoint.clone().or(resumed)

@@ -545,7 +545,8 @@ impl<'a> WorkerProgram<'a> {
         let (classes, width) = (self.data.classes, row_width(self.data.classes));
         let mut changes: Vec<f32> = self.after.iter().zip(&self.before).map(|(after, before)| after - before).collect();
         if self.config.changes == Changes::Averaged {
-            for (row, &sharers) in changes.chunks_mut(width).zip(&part.sharers) {
+            let shared = changes.chunks_mut(width).zip(&part.sharers).filter(|(_, sharers)| **sharers > 1);
+            for (row, &sharers) in shared {
                 row[..classes].iter_mut().for_each(|change| *change /= sharers as f32);
             }
         }

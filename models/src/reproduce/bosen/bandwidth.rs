@@ -30,7 +30,7 @@ fn run_to<P: Problem>(bench: &Bench<P>, mode: Mode, loss: f64, most: u32) -> Res
     if course.reaches(loss).is_some() { Ok(course) } else { bench.run(mode, most) }
 }
 
-/// A sampler's passes to a target differ from run to run by a sixth, and the mean of these by a fortieth.
+/// A sampler's passes to a target differ from run to run by a fifth, and the mean of these by a thirtieth.
 const REPEATS: u64 = 40;
 /// The clocks with relative magnitude that are few enough, as a part of those with random order: the paper has 0.74.
 const PRIORITISED_MAX: f64 = 0.85;
@@ -82,7 +82,7 @@ pub(in crate::reproduce) fn bandwidth(scale: &Scale) -> Result<Findings, Reprodu
             ("MC-320-RM", topics.mc(320.0, RelativeMagnitude)),
             ("MC-640-R", topics.mc(640.0, Random)),
         ] {
-            // They are to be there in half the clocks.
+            // Half of them are to be enough, and the rest show how far one is from that.
             courses.push((name, run_to(&topics, mode, target, passes * 2 / 3)?));
         }
         Ok((topics, courses, target))

@@ -113,9 +113,8 @@ pub(in crate::reproduce) fn time(scale: &Scale) -> Result<Findings, ReproduceErr
     // The paper's text has no target for it.
     let mlr = Race::new("softmax regression", "loss", &courses, converged(&courses[0].1));
 
-    let why = if mlr.faster >= FASTER_MIN { "" } else { " Its loss hardly depends on how old rows are." };
     let found = format!(
-        "Virtual seconds of {}. {}. Of {}.{why} {}.",
+        "Virtual seconds of {}. {}. Of {}. {}.",
         mf.found,
         factorisation.describe(800.0),
         mlr.found,
