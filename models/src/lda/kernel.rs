@@ -154,19 +154,20 @@ fn sample_together<V: Vector, C: Counted, const N: usize>(
     }
     let drawn = counts.draw::<V, N>(documents, old, &parts.map(|(part, _)| part), word);
     let mut new = drawn.map(|(topic, _)| topic);
-    if N > 1 {
-        old.iter().for_each(|&topic| word.company[usize::from(topic)] += 1);
-        for which in 0..N {
-            let (from, to, part) = (old[which], new[which], parts[which].1);
-            word.company[usize::from(from)] -= 1;
-            let (count, others) = (word.count(from) + word.priors.beta, word.company[usize::from(from)]);
-            // Others make a topic likelier, at most as many times as they make its tokens more: that suffices mostly.
-            if part * (count + f32::from(others)) >= count && !word.accepts(from, to, part) {
-                new[which] = from;
-            }
-            word.company[usize::from(new[which])] += 1;
+    for which in 0..N {
+        let (from, to, part) = (old[which], new[which], parts[which].1);
+        // How many of the others have a topic now, those before with the new one and those behind with the old.
+        let others = |topic: Topic| -> u8 {
+            (0..N).map(|other| u8::from((if other < which { new } else { *old })[other] == topic)).sum::<u8>()
+                - u8::from(from == topic)
+        };
+        let count = word.count(from) + word.priors.beta;
+        // Others make a topic likelier, at most as many times as they make its tokens more: that suffices mostly.
+        if part * (count + f32::from(others(from))) >= count
+            && !word.accepts([(from, others(from)), (to, others(to))], part)
+        {
+            new[which] = from;
         }
-        new.iter().for_each(|&topic| word.company[usize::from(topic)] -= 1);
     }
     for which in 0..N {
         word.change::<V>(new[which], 1, C::LISTED);

@@ -33,7 +33,6 @@ pub struct Topics {
     phi: Box<Phi>,
     groups: Vec<Lanes>,
     sums: Vec<Lanes>,
-    company: Box<[u8; 1 << Topic::BITS]>,
 }
 
 /// A word that is being sampled: its counts, `φ(k) = (n_wk + β) / (n_k + βW)`, and the totals, which change with them.
@@ -49,8 +48,6 @@ pub(super) struct Word<'a> {
     pub(super) mass: f32,
     /// Room for the running sums of [`TOGETHER`] documents.
     pub(super) sums: &'a mut [Lanes],
-    /// How many of the tokens that are sampled together have each topic.
-    pub(super) company: &'a mut [u8; 1 << Topic::BITS],
 }
 
 impl Topics {
@@ -66,7 +63,6 @@ impl Topics {
             groups: vec![Lanes::default(); totals.len().div_ceil(GROUP * LANES)],
             // One more for what is not of the document, and what stays infinite.
             sums: vec![Lanes([f32::INFINITY; LANES]); TOGETHER * (1 + totals.len().div_ceil(LANES)).max(FEW)],
-            company: boxed(),
         };
         topics.set_totals(totals);
         topics
@@ -121,8 +117,7 @@ impl Topics {
                 mass += sum;
             }
         }
-        let (sums, company) = (&mut self.sums, &mut self.company);
-        Word { priors, smoothing, row, totals, phi, groups, mass, sums, company }
+        Word { priors, smoothing, row, totals, phi, groups, mass, sums: &mut self.sums }
     }
 }
 
@@ -149,20 +144,20 @@ impl Word<'_> {
         V::replace(&mut self.phi[index / LANES], index % LANES, phi);
     }
 
-    /// Whether a token of topic `from` may move to `to`, which was drawn by counts without the others that are sampled
-    /// together with it; `part` is a number from zero to below one.
+    /// Whether a token may move from the first topic to the second, which was drawn by counts without the others that are
+    /// sampled together with it; behind each topic, how many of those have it. `part` is a number from zero to below one.
     ///
     /// What was drawn has the likelihood `φ` and should have that of `φ` with the others in the counts, so it is a proposal
     /// that the rule of Metropolis and Hastings accepts or not.
     #[cold]
-    pub(super) fn accepts(&self, from: Topic, to: Topic, part: f32) -> bool {
-        let ratio = |topic: Topic| {
-            let (index, others) = (usize::from(topic), self.company[usize::from(topic)]);
+    pub(super) fn accepts(&self, from_to: [(Topic, u8); 2], part: f32) -> bool {
+        let [from, to] = from_to.map(|(topic, others)| {
+            let index = usize::from(topic);
             let (count, total) = (self.row[index] + f32::from(others), self.totals[index] + i32::from(others));
             let phi = (count + self.priors.beta) / (total as f32 + self.smoothing);
             phi / self.phi[index / LANES].0[index % LANES]
-        };
-        part * ratio(from) < ratio(to)
+        });
+        part * from < to
     }
 
     /// The topic that `target`, a number below the sum of `phi`, falls on, where groups are kept.
