@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use hemiola::checkpoint::{Checkpoint, CheckpointError, list};
+use hemiola::checkpoint::{Checkpoint, CheckpointError, find};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -38,10 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// Writes a line for each checkpoint; fails if there is none, or if something is wrong with one.
 fn tell(path: &Path, line: impl Fn(&Checkpoint) -> Result<String, CheckpointError>) -> Result<()> {
-    let found = match Checkpoint::open(path) {
-        Ok(checkpoint) => vec![(path.to_owned(), Ok(checkpoint))],
-        Err(_) => list(path)?,
-    };
+    let found = find(path)?;
     if found.is_empty() {
         return Err(CheckpointError::None { path: path.to_owned() }.into());
     }

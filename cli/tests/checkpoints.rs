@@ -118,6 +118,38 @@ fn checkpoints_are_listed_and_early_stopping_goes_on() {
     assert!(content(&path.join("whole.model")) == content(&path.join("second.model")));
 }
 
+#[test]
+fn a_copy_of_a_checkpoint_is_gone_on_from() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    hemiola(path, "generate ratings --users 100 --items 60 --ratings 2000 --rank 3 --out ratings.csv");
+    let train = format!(
+        "train mf {} --rank 4 --consistency bsp --clocks-per-epoch 1 --quiet",
+        path.join("ratings.csv").display()
+    );
+    hemiola(path, &format!("{train} --workers 2 --epochs 4 --out whole.model"));
+    hemiola(path, &format!("{train} --workers 2 --epochs 2 --out first.model --checkpoint saved --checkpoint-every 2"));
+    fs::create_dir(path.join("backup")).unwrap();
+    for (name, bytes) in content(&path.join("saved/clock-0000000002")) {
+        fs::write(path.join("backup").join(name), bytes).unwrap();
+    }
+    let (backup, inside) = ((path, "backup"), (&*path.join("saved/clock-0000000002"), "."));
+    for (name, (folder, from), rest) in [
+        ("copy", backup, "--checkpoint other --workers 2"),
+        ("inside", inside, "--workers 2"),
+        ("processes", backup, "--checkpoint third --processes 2 --workers 1"),
+    ] {
+        assert!(hemiola(folder, &format!("checkpoint verify {from}")).ends_with("good\n"));
+        let out = path.join(format!("{name}.model"));
+        let saving = format!("--resume {from} {rest} --checkpoint-every 2");
+        hemiola(folder, &format!("{train} --epochs 4 --out {} {saving}", out.display()));
+        assert!(content(&out) == content(&path.join("whole.model")), "{name}");
+    }
+    for saved in ["saved", "other", "third"] {
+        assert!(hemiola(path, &format!("checkpoint list {saved}")).contains("clock-0000000004  clock 4"), "{saved}");
+    }
+}
+
 /// Both samplers and both ways to keep the counts of documents, saved before the first epoch and after some.
 #[test]
 fn topic_models_go_on_to_the_same_model() {

@@ -14,7 +14,7 @@ mod error;
 mod file;
 mod saver;
 
-pub use directory::{Checkpoint, FileEntry, Listed, Manifest, TableEntry, choose, list};
+pub use directory::{Checkpoint, FileEntry, Listed, Manifest, TableEntry, choose, find, list};
 pub use error::CheckpointError;
 pub use hemiola_core::checkpoint::{Every, young_interval};
 
@@ -33,7 +33,7 @@ pub struct Checkpoints {
     pub every: Every,
     /// How many are kept; older ones are removed when a new one is whole.
     pub keep: usize,
-    /// A directory of checkpoints, whose newest the job goes on from, or one checkpoint of such a directory.
+    /// A directory of checkpoints, whose newest the job goes on from, or one checkpoint.
     pub resume: Option<PathBuf>,
     /// What must be the same in a job that goes on, by name: settings, and what tells the data from others.
     pub identity: Vec<(String, String)>,

@@ -2,7 +2,7 @@
 //!
 //! `HEMIOLA_MOMENTS=50` kills that many runs, each at a moment that follows from `HEMIOLA_SEED`.
 
-use hemiola::checkpoint::{CheckpointError, Checkpoints, Every, choose, list};
+use hemiola::checkpoint::{CheckpointError, Checkpoints, Every, choose, find, list};
 use hemiola::procedure::{AdaGrad, Schedule, Sgd};
 use hemiola::tcp::{Config, role};
 use hemiola::{Consistency, Deployment, Error, Observation, Procedure, RowRef, TableId, TableSchema, Values, Worker};
@@ -238,12 +238,14 @@ fn a_damaged_checkpoint_is_refused_by_name_and_the_one_before_is_offered() {
                 Some(bytes) => fs::write(&path, bytes).expect("a file"),
                 None => fs::remove_file(&path).expect("a file"),
             }
-            match choose(&folder.0.join("here")) {
-                Err(CheckpointError::Offer { source, offer }) => {
-                    assert_eq!(offer, older);
-                    assert!(source.to_string().contains("clock-0000000008"), "{source}");
+            for path in [&folder.0.join("here"), &newest] {
+                match choose(path) {
+                    Err(CheckpointError::Offer { source, offer }) => {
+                        assert_eq!(offer, older);
+                        assert!(source.to_string().contains("clock-0000000008"), "{source}");
+                    }
+                    other => panic!("{name} with {:?} bytes: {other:?}", bytes.map(|bytes| bytes.len())),
                 }
-                other => panic!("{name} with {:?} bytes: {other:?}", bytes.map(|bytes| bytes.len())),
             }
         }
         fs::write(&path, &good).expect("a file");
@@ -256,6 +258,23 @@ fn a_damaged_checkpoint_is_refused_by_name_and_the_one_before_is_offered() {
         "{sentence}"
     );
     assert!(sentence.ends_with(&older.display().to_string()), "{sentence}");
+}
+
+#[test]
+fn a_checkpoint_may_be_called_otherwise() {
+    let folder = Folder::new("renamed");
+    let checkpoints = saved(&folder.0.join("here"), "red");
+    let copy = folder.0.join("copy");
+    fs::rename(folder.0.join("here/clock-0000000004"), &copy).expect("just saved");
+    assert_eq!(choose(&copy).expect("a good one").path, copy);
+    let nameless = folder.0.join("here/clock-0000000008/..");
+    assert_eq!(find(&nameless).expect("a folder").len(), 1, "what is there, not where it is");
+    let elsewhere = Checkpoints { directory: folder.0.join("there"), resume: Some(copy.clone()), ..checkpoints };
+    assert_eq!(run(&elsewhere, 2, 8).expect("it goes on"), vec![b"Dense([16.0, 16.0])".to_vec(); 2]);
+    fs::write(copy.join("manifest.json"), "{").expect("a file");
+    let sentence = choose(&copy).expect_err("a bad one").to_string();
+    assert!(sentence.starts_with(&format!("{}/manifest.json: is damaged: EOF", copy.display())), "{sentence}");
+    assert!(!sentence.contains("before it"), "nothing lies before a copy: {sentence}");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use crate::failure::usage;
 use crate::{numbers, outputs};
 use anyhow::{Result, bail};
 use clap::Args;
-use hemiola::checkpoint::{Checkpoint, CheckpointError, Checkpoints, Every, list};
-use std::path::PathBuf;
+use hemiola::checkpoint::{CheckpointError, Checkpoints, Every, Listed, find};
+use std::path::{Path, PathBuf};
 
 /// The mean time to failure of a machine, unless told otherwise: a month.
 const TIME_TO_FAILURE: f64 = 30.0 * 86400.0;
@@ -87,9 +87,9 @@ impl Options {
 
     /// Where checkpoints go: by default where the one to go on from lies.
     fn directory(&self) -> Option<PathBuf> {
-        let resumed = self.resume.as_ref().map(|path| match Checkpoint::open(path) {
-            Ok(_) => outputs::parent(path),
-            Err(_) => path.clone(),
+        let resumed = self.resume.as_ref().map(|path| match newest(path) {
+            Some((checkpoint, _)) => outputs::parent(&checkpoint),
+            None => path.clone(),
         });
         self.checkpoint.clone().or(resumed)
     }
@@ -100,8 +100,7 @@ impl Options {
     /// If there is not.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(path) = &self.resume
-            && Checkpoint::open(path).is_err()
-            && list(path)?.is_empty()
+            && find(path)?.is_empty()
         {
             return Err(CheckpointError::None { path: path.clone() }.into());
         }
@@ -117,10 +116,13 @@ impl Options {
 
     /// A number that the checkpoint to go on from records. Whether it can be gone on from is seen later.
     pub(crate) fn recorded(&self, name: &str) -> Option<u32> {
-        let path = self.resume.as_ref()?;
-        let newest = || list(path).ok()?.pop()?.1.ok();
-        let checkpoint = Checkpoint::open(path).ok().or_else(newest)?;
+        let checkpoint = newest(self.resume.as_ref()?)?.1.ok()?;
         let (_, value) = checkpoint.manifest.identity.iter().find(|(other, _)| other == name)?;
         value.parse().ok()
     }
+}
+
+/// The newest checkpoint there, or the one that `path` is.
+fn newest(path: &Path) -> Option<Listed> {
+    find(path).ok()?.pop()
 }

@@ -99,6 +99,23 @@ pub(crate) const CASES: &[Case] = &[
         "mixed/clock-0000000002/shard-0000.rows: is of shard 0 at clock 1, and belongs to shard 0 at clock 2; the newest good checkpoint before it is mixed/clock-0000000001",
     ),
     (
+        "train mf good.csv --rank 4 --workers 1 --resume sealed/clock-0000000002",
+        1,
+        "sealed/clock-0000000002/manifest.json: is damaged: its checksum does not fit what it says; \
+         the newest good checkpoint before it is sealed/clock-0000000001",
+    ),
+    (
+        "train mf good.csv --rank 4 --workers 1 --resume copy",
+        1,
+        "copy/manifest.json: is damaged: its checksum does not fit what it says",
+    ),
+    (
+        "train mf good.csv --rank 4 --workers 1 --resume saved/clock-0000000009",
+        1,
+        "saved/clock-0000000009: is no checkpoint; expected a directory with a manifest.json; \
+         the newest good checkpoint before it is saved/clock-0000000002",
+    ),
+    (
         "train lda prose.txt --topics 3 --checkpoint-every 2",
         2,
         "--checkpoint-every has an effect only with --checkpoint or --resume",
@@ -129,6 +146,12 @@ pub(crate) const CASES: &[Case] = &[
         1,
         "flipped/clock-0000000002/shard-0000.rows: is damaged: the checksum of one of its frames does not match",
     ),
+    (
+        "checkpoint verify sealed/clock-0000000002",
+        1,
+        "sealed/clock-0000000002/manifest.json: is damaged: its checksum does not fit what it says",
+    ),
+    ("checkpoint verify copy", 1, "copy/manifest.json: is damaged: its checksum does not fit what it says"),
     ("checkpoint list folder", 1, "folder: holds no checkpoint"),
     ("checkpoint verify nowhere", 1, "nowhere: cannot be read: No such file or directory (os error 2)"),
     (
@@ -149,7 +172,7 @@ pub(crate) fn prepare(directory: &Path) {
     let train = "train lda prose.txt --topics 3 --sampler sparse --workers 1 --quiet --out prose.model";
     let (code, said) = hemiola(directory, &format!("{train} --epochs 2 --checkpoint topics --checkpoint-every 3"));
     assert_eq!((code, said.as_str()), (0, ""));
-    for name in ["flipped", "cut", "mixed"] {
+    for name in ["flipped", "cut", "mixed", "sealed"] {
         for clock in ["clock-0000000001", "clock-0000000002"] {
             fs::create_dir_all(directory.join(name).join(clock)).unwrap();
             for file in fs::read_dir(directory.join("saved").join(clock)).unwrap() {
@@ -163,6 +186,11 @@ pub(crate) fn prepare(directory: &Path) {
     // The last byte: what lies elsewhere shifts with the length of the job's random number.
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&rows, bytes).unwrap();
+    let manifest = directory.join("sealed/clock-0000000002/manifest.json");
+    let text = fs::read_to_string(&manifest).unwrap().replace("\"workers\": 1", "\"workers\": 3");
+    fs::write(&manifest, &text).unwrap();
+    fs::create_dir(directory.join("copy")).unwrap();
+    fs::write(directory.join("copy/manifest.json"), text).unwrap();
     let state = directory.join("cut/clock-0000000002/worker-0000.state");
     fs::write(&state, &fs::read(&state).unwrap()[..100]).unwrap();
     let rows = |clock: &str| directory.join("mixed").join(clock).join("shard-0000.rows");

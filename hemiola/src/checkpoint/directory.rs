@@ -291,26 +291,36 @@ pub fn list(directory: &Path) -> Result<Vec<Listed>, CheckpointError> {
     Ok(clocks.into_iter().map(|(_, path)| (path.clone(), Checkpoint::open(&path))).collect())
 }
 
+/// The checkpoint that `path` is, whatever it is called, or those in the directory that it is, oldest first.
+///
+/// # Errors
+/// If it is no checkpoint and cannot be read as a directory.
+pub fn find(path: &Path) -> Result<Vec<Listed>, CheckpointError> {
+    // '.' has no name to tell the clock by, and no parent.
+    let named = path.file_name().is_some();
+    let one = if named { path.to_owned() } else { fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) };
+    match Checkpoint::open(&one) {
+        Err(CheckpointError::NotACheckpoint { .. }) if clock_of(&one).is_none() => list(path),
+        opened => Ok(vec![(one, opened)]),
+    }
+}
+
 /// The newest checkpoint of a directory, or the one that `path` is, with every file checked.
 ///
 /// # Errors
 /// If there is none or it is damaged; then the sentence names the newest good one before it.
 pub fn choose(path: &Path) -> Result<Checkpoint, CheckpointError> {
-    let (directory, chosen) = match clock_of(path) {
-        Some(_) => (parent(path).to_owned(), path.to_owned()),
-        None => {
-            let newest = list(path)?.pop();
-            let (newest, _) = newest.ok_or_else(|| CheckpointError::None { path: path.to_owned() })?;
-            (path.to_owned(), newest)
-        }
-    };
-    let good = |path: &Path| Checkpoint::open(path).and_then(|checkpoint| checkpoint.verify().map(|()| checkpoint));
-    good(&chosen).map_err(|error| {
+    let newest = find(path)?.pop();
+    let (chosen, opened) = newest.ok_or_else(|| CheckpointError::None { path: path.to_owned() })?;
+    let good = |checkpoint: Checkpoint| checkpoint.verify().map(|()| checkpoint);
+    opened.and_then(good).map_err(|error| {
+        // One that is called otherwise lies apart from those before it.
+        let Some(clock) = clock_of(&chosen) else { return error };
         let source = Box::new(error);
-        let before = list(&directory).unwrap_or_default().into_iter().rev();
-        let mut before = before.filter(|(path, _)| clock_of(path) < clock_of(&chosen));
-        match before.find(|(path, _)| good(path).is_ok()) {
-            Some((offer, _)) => CheckpointError::Offer { source, offer },
+        let before = list(parent(&chosen)).unwrap_or_default().into_iter().rev();
+        let mut before = before.filter(|(path, _)| clock_of(path) < Some(clock));
+        match before.find_map(|(path, opened)| opened.and_then(good).is_ok().then_some(path)) {
+            Some(offer) => CheckpointError::Offer { source, offer },
             None => CheckpointError::NoOffer { source },
         }
     })
