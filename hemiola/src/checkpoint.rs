@@ -4,7 +4,8 @@
 //! [`Worker::save`](crate::Worker::save). It is a directory `clock-0000000123` with a file for each shard and each
 //! worker, written by the processes that own them, and a `manifest.json` with the checksums of all. The process that
 //! started the job gives the directory its name when every file is there and on the disk; until then it is called
-//! `clock-0000000123.partial`, and a run that finds such a leftover removes it.
+//! `clock-0000000123.partial`, and `clock-0000000123.removed` while it is removed; a run that finds such leftovers
+//! removes them.
 //!
 //! Rows are found by their ids, so a job may go on with another number of servers or on another driver; the number of
 //! workers must be the same. A checkpoint that cannot be written ends nothing: the job says so once and goes on.
@@ -47,14 +48,14 @@ impl Checkpoints {
     }
 
     /// Finds what the job goes on from, and makes the directory ready.
-    pub(crate) fn prepare(&self, job: &Job) -> Result<(Directory, Option<Checkpoint>), CheckpointError> {
+    pub(crate) fn prepare(&self, job: &Job) -> Result<(Publisher, Option<Checkpoint>), CheckpointError> {
         let directory = self.directory(job);
         let resumed = self.resume.as_deref().map(choose).transpose()?;
         if let Some(checkpoint) = &resumed {
             checkpoint.check(&directory.facts)?;
         }
         directory.prepare(resumed.as_ref())?;
-        Ok((directory, resumed))
+        Ok((Publisher::new(directory, self.keep), resumed))
     }
 
     pub(crate) fn directory(&self, job: &Job) -> Directory {

@@ -1,7 +1,7 @@
 //! The driver for the threads of one process. Without any staleness the shards sit beside the client in the process;
 //! otherwise the client's cache is the master copy and there are no shards at all.
 
-use crate::checkpoint::{Checkpoint, CheckpointError, Checkpoints, Keeper, Publisher, Saver, Vault};
+use crate::checkpoint::{Checkpoint, CheckpointError, Checkpoints, Keeper, Saver, Vault};
 use crate::deployment::{Observer, Outcome, Program, WorkerSplit};
 use crate::error::Error;
 use crate::host::{Carrier, Core, Host};
@@ -44,17 +44,16 @@ pub(crate) fn run(
     let outcome;
     let host;
     if let Some(checkpoints) = checkpoints {
-        let (directory, resumed) = checkpoints.prepare(&job)?;
+        let (mut publisher, resumed) = checkpoints.prepare(&job)?;
         if let Some(checkpoint) = &resumed {
             checkpoint.restore(|part| core.restore(part))?;
             core.resume(checkpoint.clock());
         }
         let clock = resumed.as_ref().map_or(Clock(0), Checkpoint::clock);
-        let (saver, tasks) = Saver::new(directory.clone());
+        let (saver, tasks) = Saver::new(publisher.directory.clone());
         let vault = Vault::new(checkpoints.every, Keeper::Files(saver), states(resumed.as_ref(), 0..workers)?);
         host = Arc::new(Host::new(core, coordinator, Carrier::Threads, timeout, Some(vault)));
         host.plan(Planner::new(&job, checkpoints.every, clock));
-        let mut publisher = Publisher { directory, keep: checkpoints.keep, warned: false };
         outcome = std::thread::scope(|scope| {
             let host = &host;
             scope.spawn(move || {

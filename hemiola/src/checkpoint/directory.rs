@@ -16,6 +16,8 @@ pub(super) const MANIFEST: &str = "manifest.json";
 const FORMAT: &str = "hemiola-checkpoint";
 const VERSION: u32 = 2;
 const PARTIAL: &str = ".partial";
+/// How the name of a checkpoint ends while it is being removed. One that is being written may be of the same clock.
+const REMOVED: &str = ".removed";
 
 /// What `manifest.json` says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -341,9 +343,18 @@ fn clock_of(path: &Path) -> Option<u32> {
     (digits.len() == 10).then(|| digits.parse().ok()).flatten()
 }
 
-fn is_partial(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(PARTIAL));
+/// Whether it is what a crash has left of a checkpoint that was being written or removed.
+fn is_leftover(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = name.strip_suffix(PARTIAL).or_else(|| name.strip_suffix(REMOVED));
     name.is_some_and(|name| clock_of(Path::new(name)).is_some())
+}
+
+/// Removes a checkpoint, which is none from the beginning, should the removal end halfway.
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = path.with_extension(&REMOVED[1..]);
+    fs::rename(path, &removed)?;
+    fs::remove_dir_all(&removed)
 }
 
 /// Where a job's checkpoints go.
@@ -377,8 +388,8 @@ impl Directory {
             let clock = clock_of(&newest).unwrap_or_default();
             return Err(CheckpointError::InUse { path: self.path.clone(), clock });
         }
-        for partial in entries(&self.path).map_err(write)?.into_iter().filter(|path| is_partial(path)) {
-            fs::remove_dir_all(partial).map_err(write)?;
+        for leftover in entries(&self.path).map_err(write)?.into_iter().filter(|path| is_leftover(path)) {
+            fs::remove_dir_all(leftover).map_err(write)?;
         }
         let probe = self.partial_path(Clock(0));
         fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)).map_err(write)
@@ -396,9 +407,8 @@ impl Directory {
         created.map_err(|source| CheckpointError::Write { path, source })
     }
 
-    /// Gives a checkpoint its name once all of its files are on the disk, and removes those that are no longer to be
-    /// kept: all but the newest, and newer ones of a run that this one does not continue.
-    pub(crate) fn publish(&self, whole: &Whole, files: &[SavedFile], keep: usize) -> Result<(), CheckpointError> {
+    /// Gives a checkpoint its name once all of its files are on the disk.
+    pub(super) fn publish(&self, whole: &Whole, files: &[SavedFile]) -> Result<(), CheckpointError> {
         let (partial, path) = (self.partial_path(whole.clock), self.final_path(whole.clock));
         let entry = |file: &SavedFile| FileEntry {
             name: file::name(file.owner),
@@ -424,29 +434,26 @@ impl Directory {
             file.sync_all()?;
             File::open(&partial)?.sync_all()?;
             if path.exists() {
-                fs::remove_dir_all(&path)?;
+                remove(&path)?;
             }
             fs::rename(&partial, &path)?;
             File::open(&self.path)?.sync_all()
         };
-        write().map_err(|source: io::Error| CheckpointError::Write { path: path.clone(), source })?;
-        self.prune(whole.clock, keep)
+        write().map_err(|source: io::Error| CheckpointError::Write { path: path.clone(), source })
     }
 
-    fn prune(&self, newest: Clock, keep: usize) -> Result<(), CheckpointError> {
+    /// Removes the checkpoints that are no longer to be kept: all but the newest, and newer ones of a run that this one
+    /// does not continue. One that cannot be removed does not hold up the others.
+    pub(super) fn prune(&self, newest: Clock, keep: usize) -> Result<(), CheckpointError> {
         let mut older: Vec<PathBuf> = Vec::new();
-        let mut remove: Vec<PathBuf> = Vec::new();
+        let mut newer: Vec<PathBuf> = Vec::new();
         for (path, _) in list(&self.path)? {
-            if clock_of(&path) > Some(newest.0) { remove.push(path) } else { older.push(path) }
+            if clock_of(&path) > Some(newest.0) { newer.push(path) } else { older.push(path) }
         }
         older.truncate(older.len().saturating_sub(keep.max(1)));
-        remove.append(&mut older);
-        remove.into_iter().try_for_each(|path| {
-            // Under this name it is no checkpoint, should the removal end halfway.
-            let partial = path.with_extension(&PARTIAL[1..]);
-            let removed = fs::rename(&path, &partial).and_then(|()| fs::remove_dir_all(&partial));
-            removed.map_err(|source| CheckpointError::Write { path, source })
-        })
+        let removal = |path: PathBuf| remove(&path).map_err(|source| CheckpointError::Remove { path, source });
+        let removed: Vec<Result<(), CheckpointError>> = newer.into_iter().chain(older).map(removal).collect();
+        removed.into_iter().collect()
     }
 
     /// Removes what there is of a checkpoint that will not be whole.

@@ -16,6 +16,8 @@ pub enum CheckpointError {
     Read { path: PathBuf, source: io::Error },
     #[error("{}: cannot be written: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
+    #[error("{}: cannot be removed: {source}", path.display())]
+    Remove { path: PathBuf, source: io::Error },
     #[error("{}: is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
     #[error("{}: has version {version} of the format, and this program reads version {expected}", path.display())]

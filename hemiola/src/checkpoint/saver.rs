@@ -11,7 +11,9 @@ use hemiola_core::{Clock, WorkerId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::mem::{self, Discriminant};
 use std::sync::mpsc::{self, Receiver, Sender};
+use thiserror::Error;
 
 /// How many bytes of rows are taken out at a time, and the tables locked for.
 pub(crate) const PART_BYTES: usize = 1 << 20;
@@ -135,29 +137,90 @@ fn synced(directory: &Directory, file: File, saved: SavedFile) -> Result<SavedFi
 /// Gives whole checkpoints their names, in the process that started the job.
 pub(crate) struct Publisher {
     pub(crate) directory: Directory,
-    pub(crate) keep: usize,
-    pub(crate) warned: bool,
+    keep: usize,
+    /// What has been said, and need not be said again while it stays so.
+    said: Option<Discriminant<Trouble>>,
+}
+
+/// What can go wrong with a checkpoint, and is no reason to end the job.
+#[derive(Debug, Error)]
+enum Trouble {
+    #[error("the checkpoint of {clock} was not saved, training goes on: {reason}")]
+    NotSaved { clock: Clock, reason: String },
+    #[error("the checkpoint of {clock} was saved, but one that is no longer kept remains: {source}")]
+    NotRemoved { clock: Clock, source: CheckpointError },
 }
 
 impl Publisher {
-    /// A checkpoint that cannot be written is no reason to end the job: that is said once, until one can be again.
+    pub(super) fn new(directory: Directory, keep: usize) -> Self {
+        Self { directory, keep, said: None }
+    }
+
+    /// Ends a checkpoint. What goes wrong is said once, until it goes well again.
     pub(crate) fn conclude(&mut self, whole: &Whole) {
+        let trouble = self.settle(whole).err();
+        let kind = trouble.as_ref().map(mem::discriminant);
+        if let Some(trouble) = trouble.filter(|_| kind != self.said) {
+            say(&format!("hemiola: {trouble}"));
+        }
+        self.said = kind;
+    }
+
+    fn settle(&self, whole: &Whole) -> Result<(), Trouble> {
+        let clock = whole.clock;
         let published = match &whole.files {
-            Ok(files) => self.directory.publish(whole, files, self.keep).map_err(|error| error.to_string()),
+            Ok(files) => self.directory.publish(whole, files).map_err(|error| error.to_string()),
             Err(reason) => Err(reason.clone()),
         };
-        match published {
-            Ok(()) => self.warned = false,
-            Err(reason) => {
-                self.directory.discard(whole.clock);
-                if !self.warned {
-                    say(&format!(
-                        "hemiola: the checkpoint of {} was not saved, training goes on: {reason}",
-                        whole.clock
-                    ));
-                }
-                self.warned = true;
-            }
+        if let Err(reason) = published {
+            self.directory.discard(clock);
+            return Err(Trouble::NotSaved { clock, reason });
         }
+        self.directory.prune(clock, self.keep).map_err(|source| Trouble::NotRemoved { clock, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::directory::{Checkpoint, Facts, list};
+    use super::*;
+    use hemiola_core::{Job, TableSchema};
+    use std::fs;
+
+    #[test]
+    fn a_checkpoint_is_saved_even_if_others_cannot_be_removed() {
+        let path = std::env::temp_dir().join(format!("hemiola-remains-{}", std::process::id()));
+        let tables = vec![TableSchema::dense("t", 1, 1)];
+        let job = Job { tables, workers_per_client: vec![1], shards: 1, budget: None };
+        let directory = Directory { path: path.clone(), facts: Facts::new(&job, &[]) };
+        directory.prepare(None).expect("a folder for temporary files");
+        let publisher = Publisher::new(directory, 1);
+        let settle = |clock| {
+            publisher.directory.create(Clock(clock), Owner::Worker(WorkerId(0)), 0).expect("a file");
+            publisher.settle(&Whole { clock: Clock(clock), files: Ok(Vec::new()), seconds: 1.0 })
+        };
+        let kept = || list(&path).expect("a folder").len();
+        settle(9).expect("nothing is wrong yet");
+        // Of a run that this one does not continue; this run is writing that clock again meanwhile.
+        publisher.directory.create(Clock(9), Owner::Worker(WorkerId(0)), 0).expect("a file");
+        settle(2).expect("what is being written is not in the way");
+        assert!(path.join("clock-0000000009.partial/worker-0000.state").exists());
+        assert_eq!(kept(), 1);
+        fs::create_dir_all(path.join("clock-0000000002.removed/in the way")).expect("a folder");
+        let sentence = settle(4).expect_err("it cannot be removed").to_string();
+        let expected = format!(
+            "the checkpoint of clock 4 was saved, but one that is no longer kept remains: \
+             {}/clock-0000000002: cannot be removed: ",
+            path.display()
+        );
+        assert!(sentence.starts_with(&expected), "{sentence}");
+        settle(6).expect_err("nor later");
+        let remain: Vec<_> = list(&path).expect("a folder").into_iter().map(|(path, _)| path).collect();
+        let expected = ["clock-0000000002", "clock-0000000006"].map(|name| path.join(name));
+        assert_eq!(remain, expected, "those that can be removed are");
+        publisher.directory.prepare(Some(&Checkpoint::open(&remain[1]).expect("whole"))).expect("ours");
+        settle(8).expect("the next run removes what was in the way");
+        assert_eq!(kept(), 1);
+        fs::remove_dir_all(&path).expect("just made");
     }
 }

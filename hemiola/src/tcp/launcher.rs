@@ -73,10 +73,10 @@ pub(crate) fn run(
         saving: None,
         ends: None,
     };
-    if let (Some(checkpoints), Some((directory, resumed))) = (checkpoints, prepared) {
+    if let (Some(checkpoints), Some((publisher, resumed))) = (checkpoints, prepared) {
         let clock = resumed.as_ref().map_or(Clock(0), Checkpoint::clock);
         let planner = Planner::new(job, checkpoints.every, clock);
-        launcher.saving = Some((planner, Publisher { directory, keep: checkpoints.keep, warned: false }));
+        launcher.saving = Some((planner, publisher));
     }
     let mut looked = began;
     loop {
