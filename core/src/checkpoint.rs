@@ -65,8 +65,10 @@ pub struct Planner {
     /// Candidates up to this one have been decided.
     decided: Clock,
     open: Option<Open>,
-    /// When the newest began, and how long the newest whole one took.
+    /// When the newest began.
     began: Option<f64>,
+    /// How many have been saved, and how long all of them took.
+    saves: u32,
     save_seconds: f64,
 }
 
@@ -115,7 +117,8 @@ impl Planner {
     #[must_use]
     pub fn new(job: &Job, every: Every, clock: Clock) -> Self {
         let parts = (job.shards + job.workers()) as usize;
-        Self { every, parts, workers: job.workers(), decided: clock, open: None, began: None, save_seconds: 0.0 }
+        let workers = job.workers();
+        Self { every, parts, workers, decided: clock, open: None, began: None, saves: 0, save_seconds: 0.0 }
     }
 
     /// Takes what concerns checkpoints from a message to the coordinator: gives what is to be told to everyone, and a
@@ -142,7 +145,9 @@ impl Planner {
         let due = match (self.every, self.began) {
             (Every::Clocks(_), _) | (_, None) => true,
             (Every::Auto { time_to_failure, machines, .. }, Some(began)) => {
-                seconds - began >= young_interval(self.save_seconds, time_to_failure, machines)
+                // Until one has been saved nobody knows how long it takes, and the next is due at once.
+                let mean = self.save_seconds / f64::from(self.saves.max(1));
+                seconds - began >= young_interval(mean, time_to_failure, machines)
             }
         };
         let save = due && self.open.is_none();
@@ -161,8 +166,12 @@ impl Planner {
             return None;
         }
         let Open { began, parts, .. } = self.open.take()?;
-        self.save_seconds = seconds - began;
-        Some(Whole { clock, files: parts.into_values().collect(), seconds: self.save_seconds })
+        let whole = Whole { clock, files: parts.into_values().collect(), seconds: seconds - began };
+        if whole.files.is_ok() {
+            self.saves += 1;
+            self.save_seconds += whole.seconds;
+        }
+        Some(whole)
     }
 
     /// The checkpoint of which some parts have not been written.
@@ -219,5 +228,27 @@ mod tests {
         planner.saved(Clock(1), WORKER, file(WORKER), 2.0);
         assert_eq!(planner.reach(Clock(2), 9.9), Some(false));
         assert_eq!(planner.reach(Clock(3), 10.0), Some(true));
+    }
+
+    #[test]
+    fn automatic_intervals_follow_from_the_mean_of_what_was_saved() {
+        let mut planner = planner(Every::Auto { unit: 1, time_to_failure: 100.0, machines: 4 });
+        let failed = || Err("the disk is full".to_owned());
+        // When each begins, how long it takes, and how it ends; the interval is 10 for a mean of 2, and 20 for one of 8.
+        for (clock, begins, takes, worker) in [
+            (2, 0.0, 50.0, failed()),
+            (4, 50.0, 2.0, file(WORKER)),
+            (6, 60.0, 14.0, file(WORKER)),
+            (8, 80.0, 15.0, failed()),
+            (10, 100.0, 8.0, file(WORKER)),
+            (12, 120.0, 1.0, file(WORKER)),
+        ] {
+            if clock > 4 {
+                assert_eq!(planner.reach(Clock(clock - 1), begins - 0.1), Some(false), "clock {clock} is not due");
+            }
+            assert_eq!(planner.reach(Clock(clock), begins), Some(true), "clock {clock}");
+            planner.saved(Clock(clock), SHARD, file(SHARD), begins);
+            planner.saved(Clock(clock), WORKER, worker, begins + takes);
+        }
     }
 }
