@@ -8,6 +8,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const EPOCHS: u64 = 8;
+/// What is killed, in turn.
+const TRAININGS: [&str; 4] = [
+    "mf ratings.csv --rank 4 --patience 3",
+    "lda docword.txt --vocabulary vocab.txt --topics 20 --sampler sparse --clocks-per-epoch 2",
+    "lda docword.txt --vocabulary vocab.txt --topics 20 --sampler mh --clocks-per-epoch 2",
+    "mlr examples.svm",
+];
 
 fn command(directory: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hemiola"));
@@ -37,7 +44,7 @@ fn children(parent: u32) -> Vec<u32> {
 fn killed(directory: &Path, arguments: &str, epochs: u64) {
     let mut launcher = command(directory, arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(launcher.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let epochs_told = lines.by_ref().filter(|line| line.contains("RMSE")).take(epochs as usize).count() as u64;
+    let epochs_told = lines.by_ref().filter(|line| line.starts_with("epoch ")).take(epochs as usize).count() as u64;
     assert_eq!(epochs_told, epochs, "a line for every epoch");
     for victim in children(launcher.id()).into_iter().chain([launcher.id()]) {
         // One that has ended by itself is as good.
@@ -63,14 +70,19 @@ fn a_killed_training_goes_on_to_the_same_model() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     hemiola(path, "generate ratings --users 200 --items 100 --ratings 6000 --rank 3 --out ratings.csv");
-    let train = format!("train mf ratings.csv --rank 4 --consistency bsp --patience 3 --epochs {EPOCHS}");
-    hemiola(path, &format!("{train} --workers 2 --out undisturbed.model --quiet"));
-    let undisturbed = content(&path.join("undisturbed.model"));
+    hemiola(path, "generate corpus --documents 200 --words 300 --topics 5 --tokens-per-document 40 --out docword.txt");
+    hemiola(path, "generate examples --examples 1000 --features 100 --nonzeros 8 --relevant 20 --out examples.svm");
+    let trainings = TRAININGS.map(|training| {
+        let train = format!("train {training} --consistency bsp --epochs {EPOCHS}");
+        hemiola(path, &format!("{train} --workers 2 --out undisturbed.model --quiet"));
+        (train, content(&path.join("undisturbed.model")))
+    });
     let (seed, moments) = (number("HEMIOLA_SEED", 1), number("HEMIOLA_MOMENTS", 5));
     for moment in 0..moments {
         let random = (seed.wrapping_mul(1000) + moment).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let (epochs, servers) = (1 + random % (EPOCHS - 1), 1 + random / 100 % 2);
-        eprintln!("seed {seed}, moment {moment}: killed after {epochs} epochs, {servers} servers");
+        let (train, undisturbed) = &trainings[moment as usize % trainings.len()];
+        eprintln!("seed {seed}, moment {moment}: {train}, killed after {epochs} epochs, {servers} servers");
         let name = format!("moment-{moment}");
         let saved = format!("--checkpoint {name} --checkpoint-every 1 --out {name}.model");
         killed(path, &format!("{train} --processes 2 --workers 1 --servers {servers} {saved}"), epochs);
@@ -84,7 +96,7 @@ fn a_killed_training_goes_on_to_the_same_model() {
         let place = if random & 1 == 0 { "--workers 2" } else { "--processes 2 --workers 1 --servers 3" };
         let from = if whole > 0 { format!("--resume {name}") } else { format!("--checkpoint {name}") };
         hemiola(path, &format!("{train} {place} {from} --checkpoint-every 2 --out {name}.model --quiet"));
-        assert!(content(&path.join(format!("{name}.model"))) == undisturbed, "seed {seed}, moment {moment}");
+        assert!(content(&path.join(format!("{name}.model"))) == *undisturbed, "seed {seed}, moment {moment}");
         assert!(hemiola(path, &format!("checkpoint verify {name}")).lines().all(|line| line.ends_with("good")));
     }
 }
