@@ -17,7 +17,8 @@ pub(crate) struct Options {
     /// Save the training there as it goes; one that cannot be written is warned of, and the training goes on
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
-    /// Save after so many epochs; auto: as often as loses the least time [default: auto]
+    /// Save after so many epochs, or passes of lda, some of which come before its first epoch; auto: as often as loses the
+    /// least time [default: auto]
     #[arg(long, value_name = "EPOCHS|auto", value_parser = interval, allow_negative_numbers = true)]
     checkpoint_every: Option<Interval>,
     /// How many checkpoints are kept [default: 2]
