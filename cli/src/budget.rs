@@ -2,7 +2,7 @@
 
 use crate::failure::usage;
 use clap::ValueEnum;
-use hemiola::{Budget, Priority};
+use hemiola::{Budget, Consistency, Priority};
 
 /// What goes first when there is bandwidth to spare before a clock ends.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -15,6 +15,24 @@ pub(crate) enum First {
     Absolute,
     /// Rows with the largest changes as parts of their values
     Relative,
+}
+
+/// Checks that there is something to order under a model of consistency.
+///
+/// # Errors
+/// If an order is given and nothing is sent early.
+pub(crate) fn check_priority(first: Option<First>, consistency: Consistency) -> anyhow::Result<()> {
+    let model = match consistency {
+        Consistency::Bsp => "bsp",
+        Consistency::Vap { .. } => "vap",
+        Consistency::Ssp { .. } | Consistency::Essp { .. } | Consistency::Async => return Ok(()),
+    };
+    match first {
+        Some(_) => Err(usage(format!(
+            "--priority has no effect with --consistency {model}, which sends nothing early; leave it out"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// What the options say together; `option` is what the limit is called.

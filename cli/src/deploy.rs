@@ -80,6 +80,7 @@ impl Options {
                 return Err(usage("--bandwidth needs --processes: the threads of one process send nothing"));
             }
         }
+        budget::check_priority(self.priority, consistency)?;
         filters::check_without_kkt(self.machines.filters.as_ref())?;
         self.machines.meaning(budget)
     }

@@ -107,7 +107,7 @@ pub(crate) fn bandwidth(text: &str) -> Result<f64, Unexpected> {
 
 /// A rate that a node may send at, as bytes per second.
 pub(crate) fn budget(text: &str) -> Result<f64, Unexpected> {
-    let expected = Unexpected("a rate of 8kbit or more, such as 200mbit");
+    let expected = Unexpected("a rate of 100kbit or more, such as 200mbit");
     bandwidth(text).ok().filter(|rate| *rate >= BYTES_PER_SECOND_MIN as f64).ok_or(expected)
 }
 

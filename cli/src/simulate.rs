@@ -165,6 +165,11 @@ impl Cluster {
         config.network.bandwidth_in = self.bandwidth;
         config.network.latency = self.latency;
         config.budget = budget::meaning("--budget", self.budget, self.priority)?;
+        if self.budget.is_some_and(|budget| budget > self.bandwidth) {
+            return Err(usage(
+                "--budget is more than the network can carry; give less than --bandwidth, or leave it out",
+            ));
+        }
         config.network.jitter = self.jitter;
         config.seconds_per_unit = match self.time_per_unit {
             Some(seconds) => seconds,
@@ -247,8 +252,9 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
     let workers = cluster.nodes * cluster.workers();
     // The shape of a cluster does not change what the options mean, so one that costs nothing to make will do.
     let way = problem.way(&Deployment::sim(cluster.nodes), workers)?;
-    if matches!(way, mf::Way::Splash(_)) {
-        cluster.check_splash()?;
+    match &way {
+        mf::Way::Tables(config) => budget::check_priority(cluster.priority, config.consistency)?,
+        mf::Way::Splash(_) => cluster.check_splash()?,
     }
     let (ratings, train, shape) = problem.read()?.into_ratings();
     let measure = || match &way {
@@ -270,8 +276,9 @@ fn simulate_lda(simulation: &Simulation<lda::Problem>) -> Result<()> {
     filters::check_all_arrive(cluster.filters.as_ref(), filters::COUNTS)?;
     outputs.check(&problem.inputs()?)?;
     let way = problem.way(&Deployment::sim(cluster.nodes))?;
-    if matches!(way, lda::Way::Splash(_)) {
-        cluster.check_splash()?;
+    match &way {
+        lda::Way::Tables(config) => budget::check_priority(cluster.priority, config.consistency)?,
+        lda::Way::Splash(_) => cluster.check_splash()?,
     }
     let corpus = problem.read()?.corpus;
     let simulated = cluster.config(cluster.workers(), way.seed(), || calibrate::seconds_per_word(&way, &corpus))?;
@@ -317,8 +324,10 @@ fn simulate_mlr(simulation: &Simulation<mlr::Problem>) -> Result<()> {
     }
     outputs.check(&problem.inputs()?)?;
     let mut way = problem.way(&Deployment::sim(cluster.nodes))?;
-    if matches!(way, mlr::Way::Splash(_)) {
-        cluster.check_splash()?;
+    match &way {
+        mlr::Way::Tables(config) => budget::check_priority(cluster.priority, config.consistency)?,
+        mlr::Way::Splash(_) => cluster.check_splash()?,
+        mlr::Way::Minibatches(_) | mlr::Way::Factors(_) | mlr::Way::Cheaper(_) => {}
     }
     let (examples, test) = problem.read()?;
     let workers = if problem.sync().by_minibatch() { 1 } else { cluster.workers() };

@@ -155,12 +155,12 @@ const CASES: &[Case] = &[
     (
         "train mf good.csv --bandwidth fast",
         2,
-        "invalid value 'fast' for '--bandwidth <RATE>': expected a rate of 8kbit or more, such as 200mbit",
+        "invalid value 'fast' for '--bandwidth <RATE>': expected a rate of 100kbit or more, such as 200mbit",
     ),
     (
-        "train mf good.csv --processes 2 --bandwidth 7kbit",
+        "train mf good.csv --processes 2 --bandwidth 99kbit",
         2,
-        "invalid value '7kbit' for '--bandwidth <RATE>': expected a rate of 8kbit or more, such as 200mbit",
+        "invalid value '99kbit' for '--bandwidth <RATE>': expected a rate of 100kbit or more, such as 200mbit",
     ),
     (
         "train mf good.csv --bandwidth 200mbit",
@@ -172,11 +172,26 @@ const CASES: &[Case] = &[
         2,
         "--priority has an effect only with --bandwidth; give that, too",
     ),
+    (
+        "train mf good.csv --processes 2 --bandwidth 1mbit --priority random --consistency bsp",
+        2,
+        "--priority has no effect with --consistency bsp, which sends nothing early; leave it out",
+    ),
+    (
+        "simulate mf good.csv --budget 1mbit --priority random --consistency vap",
+        2,
+        "--priority has no effect with --consistency vap, which sends nothing early; leave it out",
+    ),
+    (
+        "simulate mf good.csv --budget 1gbit --bandwidth 10mbit",
+        2,
+        "--budget is more than the network can carry; give less than --bandwidth, or leave it out",
+    ),
     ("simulate mf good.csv --priority relative", 2, "--priority has an effect only with --budget; give that, too"),
     (
         "simulate mf good.csv --budget 0gbit",
         2,
-        "invalid value '0gbit' for '--budget <RATE>': expected a rate of 8kbit or more, such as 200mbit",
+        "invalid value '0gbit' for '--budget <RATE>': expected a rate of 100kbit or more, such as 200mbit",
     ),
     (
         "simulate mf good.csv --bandwidth fast",

@@ -15,13 +15,15 @@ pub struct Budget {
     pub priority: Priority,
 }
 
-/// The least budget that leaves room for messages of a row.
-pub const BYTES_PER_SECOND_MIN: u64 = 1000;
+/// The least budget: [`MESSAGE_BYTES_MIN`] with their headers take a thirtieth of a second of it.
+pub const BYTES_PER_SECOND_MIN: u64 = 12_500;
 /// No message is longer than the bytes of this part of a second, unless it is one row.
 const MESSAGES_PER_SECOND: u64 = 100;
 /// Nor than this, which is all that either end has to hold of one. With less, a node of a fast network is asked for early data
 /// so often that its workers notice (`bench/run overhead`).
 const MESSAGE_BYTES_MAX: u64 = 4 << 20;
+/// Nor shorter, if it has as much to hold: messages would be headers for the most part.
+const MESSAGE_BYTES_MIN: usize = 256;
 
 /// Every so many bytes travel with this many more: the headers of Ethernet, IP and TCP, with time stamps.
 const PACKET_BYTES: u64 = 1448;
@@ -45,7 +47,7 @@ impl Budget {
     pub fn message_bytes(&self) -> usize {
         let bytes = (self.bytes_per_second / MESSAGES_PER_SECOND).min(MESSAGE_BYTES_MAX);
         let packets = bytes * PACKET_BYTES / (PACKET_BYTES + PACKET_HEADERS);
-        (packets as usize).saturating_sub(HEADER_BYTES_MAX).max(1)
+        (packets as usize).saturating_sub(HEADER_BYTES_MAX).max(MESSAGE_BYTES_MIN)
     }
 
     /// What so many bytes in long messages take of a budget, and the acknowledgements of as many that come in.
@@ -155,5 +157,8 @@ mod tests {
         assert_eq!(stretches(6, 6, |row| bytes[row]), [0..2, 2..3, 3..4, 4..6]);
         assert_eq!(stretches(0, 6, |row| bytes[row]).len(), 1);
         assert!(BUDGET.message_bytes() < 10_000 && BUDGET.message_bytes() > 9000);
+        let least = Budget { bytes_per_second: BYTES_PER_SECOND_MIN, ..BUDGET };
+        assert_eq!(least.message_bytes(), MESSAGE_BYTES_MIN, "not a few bytes behind long headers");
+        assert!(least.message_span() < Duration::from_millis(35), "{:?}", least.message_span());
     }
 }

@@ -7,8 +7,8 @@
 use hemiola::filter::{Arrived, Body, Decoder, Encoder, Encoding, Entry, Filter, Reason, Selection, Significant, list};
 use hemiola::tasks::{self, Delay, Graph, Group, Handle, Iterations, Job, Keys, Node, NodeId, Server, Task};
 use hemiola::{
-    Deployment, Error, Filters, Placement, Precision, RowKind, ShardId, TableId, TableSchema, Values, WorkerId, sim,
-    tcp,
+    Budget, Deployment, Error, Filters, Placement, Precision, Priority, RowKind, ShardId, TableId, TableSchema, Values,
+    WorkerId, sim, tcp,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -518,6 +518,10 @@ fn tasks_that_cannot_be_are_refused_with_their_reason(deployment: &Deployment) {
         assert_eq!(sentence(Job { workers: 0, ..good() }), "job 'job' needs at least one worker");
         let expected = "the jobs have 5 workers together, and the deployment has 3";
         assert_eq!(sentence(Job { workers: 5, ..good() }), expected);
+        let budget = Some(Budget { bytes_per_second: 1 << 20, priority: Priority::Random });
+        let paced = Deployment::Sim(sim::Config { budget, ..sim::Config::new(WORKERS) });
+        let refused = tasks::run(&paced, &[good()]).expect_err("cannot be").to_string();
+        assert_eq!(refused, "a bandwidth budget is for tables; what tasks push and pull is sent when they are issued");
     }
     tasks::run(deployment, &[good()]).expect("a job");
 }

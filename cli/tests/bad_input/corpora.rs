@@ -284,7 +284,7 @@ pub(crate) const CASES: &[Case] = &[
     (
         "train lda twice.txt --processes 2 --bandwidth 7kbit",
         2,
-        "invalid value '7kbit' for '--bandwidth <RATE>': expected a rate of 8kbit or more, such as 200mbit",
+        "invalid value '7kbit' for '--bandwidth <RATE>': expected a rate of 100kbit or more, such as 200mbit",
     ),
     (
         "train lda twice.txt --bandwidth 1gbit",

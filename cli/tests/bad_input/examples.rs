@@ -272,7 +272,7 @@ pub(crate) const CASES: &[Case] = &[
     (
         "train mlr two.svm --processes 2 --bandwidth 10",
         2,
-        "invalid value '10' for '--bandwidth <RATE>': expected a rate of 8kbit or more, such as 200mbit",
+        "invalid value '10' for '--bandwidth <RATE>': expected a rate of 100kbit or more, such as 200mbit",
     ),
     (
         "train mlr two.svm --bandwidth 1gbit",

@@ -43,6 +43,8 @@ pub enum TaskError {
     NoWorkers { job: String },
     #[error("the jobs have {wanted} workers together, and the deployment has {workers}")]
     Workers { wanted: u32, workers: u32 },
+    #[error("a bandwidth budget is for tables; what tasks push and pull is sent when they are issued")]
+    Budget,
     #[error("two jobs are called '{job}'")]
     SameName { job: String },
 }

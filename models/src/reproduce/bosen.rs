@@ -29,7 +29,7 @@ use super::{Panel, ReproduceError, Series};
 use crate::Epoch;
 use factorisation::Factorisation;
 use hemiola::sim;
-use hemiola::{Budget, Consistency, Priority};
+use hemiola::{BYTES_PER_SECOND_MIN, Budget, Consistency, Priority};
 use regression::Regression;
 use topics::Topics;
 
@@ -192,8 +192,6 @@ impl<P: Problem> Bench<P> {
 
 /// Passes that an exchange is measured in.
 const MEASURED_PASSES: u32 = 6;
-/// The least budget that a job accepts.
-const BYTES_PER_SECOND_MIN: u64 = 1000;
 
 /// "12.5 BS, 6.1 MC-200-R", or that it was not reached.
 fn list(counts: &[(&str, Option<f64>)], unit: &str) -> String {
