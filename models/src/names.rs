@@ -55,6 +55,15 @@ impl Names {
         (0..self.ends.len()).map(|number| self.name(number as u32))
     }
 
+    /// What tells these ids, numbered as they are, from others.
+    #[must_use]
+    pub fn checksum(&self) -> u32 {
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(self.text.as_bytes());
+        sum.update(bytemuck::cast_slice(&self.ends));
+        sum.finalize()
+    }
+
     /// The number of an id, which is added if it is new.
     pub fn intern(&mut self, name: &str) -> Result<u32, NamesFull> {
         if let Some(number) = self.get(name) {
@@ -98,6 +107,19 @@ mod tests {
         assert_eq!(numbers, [0, 1, 2, 0, 3, 1]);
         assert_eq!(names.iter().collect::<Vec<_>>(), ["b", "a", "", "é"]);
         assert_eq!((names.get("é"), names.get("c")), (Some(3), None));
+    }
+
+    #[test]
+    fn a_checksum_is_of_the_ids_and_where_each_ends() {
+        let checksum = |ids: &[&str]| {
+            let mut names = Names::default();
+            ids.iter().for_each(|id| assert!(names.intern(id).is_ok()));
+            names.checksum()
+        };
+        assert_eq!(checksum(&["ab", "c"]), checksum(&["ab", "c"]));
+        for others in [["a", "bc"], ["c", "ab"], ["ab", "d"]] {
+            assert_ne!(checksum(&["ab", "c"]), checksum(&others));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::epoch::Course;
 use hemiola::checkpoint::Checkpoints;
 use hemiola::{Deployment, Error, Observer, Outcome, Program, TableSchema, Worker, run_observed, run_saved};
+use serde::Serialize;
 use thiserror::Error as ThisError;
 
 /// A worker between two epochs: its first is done, and not yet reported.
@@ -92,6 +93,18 @@ pub const CLOCKS_PER_EPOCH: &str = "clocks per epoch";
 /// What must be the same in a run that goes on: names, and what they are.
 pub(crate) type Identity = Vec<(String, String)>;
 
+/// An identity of the settings of a model, as `train` calls it.
+pub(crate) fn identity<const N: usize>(model: &str, settings: [(&str, String); N]) -> Identity {
+    let model = ("model", model.to_owned());
+    [model].into_iter().chain(settings).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A setting of several parts as people read it: `essp staleness 2`.
+pub(crate) fn told(setting: impl Serialize) -> String {
+    let encoded = serde_json::to_string(&setting).expect("plain data can be encoded");
+    encoded.replace(['{', '}', '"'], "").replace([':', ','], " ")
+}
+
 /// Runs a training whose epochs have so many clocks, with checkpoints after whole epochs if there are to be such.
 ///
 /// # Errors
@@ -114,7 +127,8 @@ where
                 return Err(ResumeError::WithinEpoch { every, clocks }.into());
             }
             let mut checkpoints = checkpoints.clone();
-            checkpoints.identity.extend(identity);
+            // Which model it is comes first, then its settings, and what the caller knows last.
+            checkpoints.identity.splice(0..0, identity);
             checkpoints.identity.push((CLOCKS_PER_EPOCH.to_owned(), clocks.to_string()));
             run_saved(deployment, tables, &checkpoints, program, observer)
         }
@@ -131,6 +145,12 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_are_told_without_the_signs_of_a_program() {
+        assert_eq!(told(hemiola::Consistency::Essp { staleness: 2 }), "essp staleness 2");
+        assert_eq!(told(crate::StepSize::Decay { rate: 3.0, factor: 0.1 }), "decay rate 3.0 factor 0.1");
+    }
 
     #[test]
     fn what_is_handed_in_is_what_comes_back_to_the_bit() {

@@ -137,6 +137,25 @@ fn the_last_that_is_said_of_held_out_examples_is_of_the_weights_that_are_left() 
 }
 
 #[test]
+fn a_batch_longer_than_a_part_is_regularised_as_one_example_is() {
+    let set = examples(600);
+    let objective = |batch| {
+        let step = StepSize::InverseSqrt { rate: 2.0 };
+        let config = Config { batch, l2: 0.05, step, epochs: 300, clocks_per_epoch: 32, ..config() };
+        let data = Arranged::new(&set, None, 1, &config).unwrap();
+        let trained = train(&config, &Deployment::threads(1), &data, |_| {}).unwrap();
+        let model = MlrModel::new(set.classes.clone(), &trained.weights, json!({}), json!({}));
+        model.evaluate(&set).loss() + trained.epochs.last().unwrap().quality.penalty
+    };
+    // A part has 18 or 19 examples; batches of 7 leave some over.
+    let one = objective(1);
+    for batch in [7, 19, 1000] {
+        let several = objective(batch);
+        assert!((several / one - 1.0).abs() < 0.01, "{several} with batches of {batch}, {one} with single examples");
+    }
+}
+
+#[test]
 fn every_consistency_model_and_step_size_learns() {
     let models = [
         Consistency::Ssp { staleness: 1 },

@@ -421,8 +421,17 @@ pub(crate) fn train_and_save(job: &Job, way: &Way, data: Data) -> Result<Finishe
     let shape = (ratings.users.len() as u32, ratings.items.len() as u32);
     let work = way.work(train_count);
     let numbers = std::mem::take(&mut ratings.ratings);
+    let checkpoints = job.checkpoints.clone().map(|mut checkpoints| {
+        // The trainer knows users and items by their numbers alone.
+        for (what, names) in [("users", &ratings.users), ("items", &ratings.items)] {
+            checkpoints
+                .identity
+                .push((what.to_owned(), format!("{} (checksum {:08x})", names.len(), names.checksum())));
+        }
+        checkpoints
+    });
     let (trained, report) = job.observe(("ratings", counts), &work, |observe| {
-        way.train(&job.deployment, job.checkpoints.as_ref(), (numbers, train_count, shape), observe)
+        way.train(&job.deployment, checkpoints.as_ref(), (numbers, train_count, shape), observe)
     })?;
     let (outcome, epochs) = (trained.outcome, trained.epochs);
     let mut model = MfModel {

@@ -139,13 +139,29 @@ pub(crate) const CASES: &[Case] = &[
     (
         "train lda prose.txt --topics 3 --sampler mh --workers 1 --resume topics",
         1,
-        "topics/clock-0000000003: was made with sampler Sparse, and this job has sampler MetropolisHastings",
+        "topics/clock-0000000003: was made with sampler sparse, and this job has sampler metropolis_hastings",
     ),
     (
         "train lda prose.txt prose.txt --topics 3 --sampler sparse --workers 1 --resume topics",
         1,
-        "topics/clock-0000000003: was made with documents 1 of 1 different words (checksum e0708a00), \
-         and this job has documents 2 of 1 different words (checksum b941e368)",
+        "topics/clock-0000000003: was made with documents 1 of 1 different words (checksum eca31f52), \
+         and this job has documents 2 of 1 different words (checksum 9353bdb3)",
+    ),
+    (
+        "train lda horses.txt --topics 3 --sampler sparse --workers 1 --resume topics",
+        1,
+        "topics/clock-0000000003: was made with documents 1 of 1 different words (checksum eca31f52), \
+         and this job has documents 1 of 1 different words (checksum 137d8c5a)",
+    ),
+    (
+        "train mf renamed.csv --rank 4 --workers 1 --resume saved",
+        1,
+        "saved/clock-0000000002: was made with users 20 (checksum 41805d73), and this job has users 20 (checksum c959f472)",
+    ),
+    (
+        "train mf good.csv --rank 4 --workers 1 --resume topics",
+        1,
+        "topics/clock-0000000003: was made with model lda, and this job has model mf",
     ),
     (
         "train lda prose.txt --topics 3 --sampler sparse --workers 1 --epochs 1 --resume topics",
@@ -183,6 +199,10 @@ pub(crate) fn prepare(directory: &Path) {
     let train = "train lda prose.txt --topics 3 --sampler sparse --workers 1 --quiet --out prose.model";
     let (code, said) = hemiola(directory, &format!("{train} --epochs 2 --checkpoint topics --checkpoint-every 3"));
     assert_eq!((code, said.as_str()), (0, ""));
+    let ratings = fs::read_to_string(directory.join("good.csv")).unwrap();
+    let renamed: String = ratings.lines().map(|line| format!("u{line}\n")).collect();
+    fs::write(directory.join("renamed.csv"), renamed).unwrap();
+    fs::write(directory.join("horses.txt"), "These are not horses at all.\n").unwrap();
     for name in ["flipped", "cut", "mixed", "sealed"] {
         for clock in ["clock-0000000001", "clock-0000000002"] {
             fs::create_dir_all(directory.join(name).join(clock)).unwrap();

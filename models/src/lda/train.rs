@@ -16,7 +16,7 @@ use super::topics::{Priors, Topics};
 use super::{NO_TOPIC, Sampler, Topic, generator, kernel};
 use crate::corpus::Corpus;
 use crate::epoch::Course;
-use crate::resume::{self, Identity, Progress, ResumeError};
+use crate::resume::{self, Identity, Progress, ResumeError, identity, told};
 use hemiola::checkpoint::Checkpoints;
 use hemiola::{
     Consistency, Deployment, Error, Observer, Outcome, Program, Row, RowKind, RowRef, Rows, TableId, TableSchema,
@@ -210,6 +210,7 @@ impl Config {
         let Self { topics, alpha, beta, chunks, consistency, seed, .. } = self;
         let size = (corpus.tokens(), corpus.documents());
         let mut sum = crc32fast::Hasher::new();
+        sum.update(&corpus.vocabulary.checksum().to_le_bytes());
         for document in (0..corpus.documents()).map(|document| corpus.document(document)) {
             sum.update(&(document.len() as u64).to_le_bytes());
             sum.update(bytemuck::cast_slice(document));
@@ -220,19 +221,20 @@ impl Config {
             corpus.vocabulary.len(),
             sum.finalize()
         );
-        [
-            ("topics", topics.to_string()),
-            ("alpha", alpha.to_string()),
-            ("beta", beta.to_string()),
-            ("sampler", format!("{:?}", self.sampler.settled(size, *topics))),
-            ("a first part of", self.first_part(size, corpus.vocabulary.len()).to_string()),
-            ("chunks", chunks.to_string()),
-            ("consistency", format!("{consistency:?}")),
-            ("seed", seed.to_string()),
-            ("documents", documents),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec()
+        identity(
+            "lda",
+            [
+                ("topics", topics.to_string()),
+                ("alpha", alpha.to_string()),
+                ("beta", beta.to_string()),
+                ("sampler", told(self.sampler.settled(size, *topics))),
+                ("a first part of", self.first_part(size, corpus.vocabulary.len()).to_string()),
+                ("chunks", chunks.to_string()),
+                ("consistency", told(consistency)),
+                ("seed", seed.to_string()),
+                ("documents", documents),
+            ],
+        )
     }
 
     fn priors(&self, plan: &Plan) -> Priors {

@@ -11,10 +11,10 @@ mod gradient;
 use super::blocks::{self, Blocks};
 use super::kernel::{self, Step};
 use super::near::{Block, Stored};
-use super::{Biases, Model, Training, factor_columns, initial, row_width};
+use super::{Biases, Model, StepSize, Training, factor_columns, initial, row_width};
 use crate::epoch::Course;
 use crate::ratings::{RatingList, Ratings};
-use crate::resume::{self, Identity, Progress, ResumeError};
+use crate::resume::{self, Identity, Progress, ResumeError, identity, told};
 use gradient::Gradients;
 use hemiola::checkpoint::Checkpoints;
 use hemiola::{Consistency, Deployment, Error, Observation, Outcome, Precision, Rows, TableId, TableSchema, Worker};
@@ -196,7 +196,7 @@ impl Config {
 
     /// Whether workers send gradients, of which a stored procedure makes steps.
     fn sends_gradients(&self) -> bool {
-        gradient::procedure(self.training.step).is_some()
+        matches!(self.training.step, StepSize::AdaRevision { .. } | StepSize::AdaGrad { .. })
     }
 
     /// With a stored procedure, too, a clock may come to every item.
@@ -235,7 +235,7 @@ impl Config {
         let items = self.table("items", items.into(), self.chunk_rows(items).into(), !self.seed);
         // The rows of users travel once, when all is done, and then as they are.
         let users = self.table("users", workers * per_worker, per_worker, self.seed);
-        let procedure = gradient::procedure(self.training.step);
+        let procedure = gradient::procedure(self.training.step, data.item_labels.len());
         let read_my_writes = procedure.is_none();
         vec![users, TableSchema { precision: self.precision, read_my_writes, procedure, ..items }]
     }
@@ -245,18 +245,19 @@ impl Config {
     /// What must be the same in a run that goes on from a checkpoint, but for the data. How long to train may change.
     fn identity(&self) -> Identity {
         let Self { rank, biases, training, consistency, precision, seed, .. } = self;
-        [
-            ("rank", rank.to_string()),
-            ("biases", format!("{biases:?}")),
-            ("l2", training.l2.to_string()),
-            ("an initial scale of", training.initial_scale.to_string()),
-            ("steps", format!("{:?}", training.step)),
-            ("consistency", format!("{consistency:?}")),
-            ("precision", format!("{precision:?}")),
-            ("seed", seed.to_string()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec()
+        identity(
+            "mf",
+            [
+                ("rank", rank.to_string()),
+                ("biases", told(biases)),
+                ("l2", training.l2.to_string()),
+                ("an initial scale of", training.initial_scale.to_string()),
+                ("steps", told(training.step)),
+                ("consistency", told(consistency)),
+                ("precision", told(precision)),
+                ("seed", seed.to_string()),
+            ],
+        )
     }
 }
 

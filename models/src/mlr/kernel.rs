@@ -69,7 +69,8 @@ pub struct Tally {
     pub correct: u64,
 }
 
-/// Takes a gradient step for each `batch` examples, in order, and returns the losses met on the way.
+/// Takes a gradient step for each `batch` examples, in order, and returns the losses met on the way. Should fewer be left
+/// at the end, their step is shorter in proportion, so that every example counts the same.
 ///
 /// `rows` are whole rows of [`row_width`] floats; `steps` has one entry for each.
 ///
@@ -156,7 +157,9 @@ impl Loop for Sgd<'_> {
         let groups = row_width(classes) / LANES;
         let groups = if GROUPS == 0 { groups } else { GROUPS };
         let rows = rows.as_chunks_mut::<LANES>().0;
-        let mut errors = vec![[0.0; LANES]; batch.min(block.labels.len()) * groups];
+        let batch = batch.min(block.labels.len());
+        let mut errors = vec![[0.0; LANES]; batch * groups];
+        let share = 1.0 / batch as f32;
         let mut tally = Tally::default();
         let mut first = 0;
         while first < block.labels.len() {
@@ -167,7 +170,6 @@ impl Loop for Sgd<'_> {
                 tally.add(softmax(errors, classes, block.labels[example]));
                 errors[block.labels[example] as usize / LANES][block.labels[example] as usize % LANES] -= 1.0;
             }
-            let share = 1.0 / count as f32;
             for (example, errors) in (first..first + count).zip(errors.chunks_exact(groups)) {
                 let range = block.range(example);
                 update::<GROUPS>(

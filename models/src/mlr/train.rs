@@ -9,7 +9,7 @@ use crate::StepSize;
 use crate::epoch::Course;
 use crate::examples::Examples;
 use crate::mf::blocks::shuffled_labels;
-use crate::resume::{self, Identity, Progress, ResumeError};
+use crate::resume::{self, Identity, Progress, ResumeError, identity, told};
 use hemiola::checkpoint::Checkpoints;
 use hemiola::{
     Consistency, Deployment, Error, Observation, Outcome, Precision, Rows, TableId, TableSchema, Values, Worker,
@@ -122,16 +122,17 @@ impl Config {
     /// What must be the same in a run that goes on from a checkpoint, but for the data. How long to train may change.
     fn identity(&self) -> Identity {
         let Self { l2, batch, step, consistency, precision, seed, .. } = self;
-        [
-            ("l2", l2.to_string()),
-            ("batch", batch.to_string()),
-            ("steps", format!("{step:?}")),
-            ("consistency", format!("{consistency:?}")),
-            ("precision", format!("{precision:?}")),
-            ("seed", seed.to_string()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec()
+        identity(
+            "mlr",
+            [
+                ("l2", l2.to_string()),
+                ("batch", batch.to_string()),
+                ("steps", told(step)),
+                ("consistency", told(consistency)),
+                ("precision", told(precision)),
+                ("seed", seed.to_string()),
+            ],
+        )
     }
 
     /// Checks that the numbers can be.
@@ -203,6 +204,8 @@ impl Part {
 pub struct Arranged {
     pub(super) workers: usize,
     pub(super) classes: usize,
+    /// What tells the classes from others of the same number.
+    classes_checksum: u32,
     pub(super) features: usize,
     train_count: usize,
     pub(super) test_count: usize,
@@ -283,6 +286,7 @@ impl Arranged {
         Ok(Self {
             workers,
             classes,
+            classes_checksum: train.classes.checksum(),
             features,
             train_count: train.len(),
             test_count: test.map_or(0, Examples::len),
@@ -296,8 +300,11 @@ impl Arranged {
     /// What tells the training examples from others, for people.
     fn identity(&self) -> String {
         let mut sum = crc32fast::Hasher::new();
+        sum.update(&self.classes_checksum.to_le_bytes());
         for part in &self.train {
             sum.update(bytemuck::cast_slice(&part.labels));
+            sum.update(bytemuck::cast_slice(&part.rows));
+            sum.update(bytemuck::cast_slice(&part.ends));
             sum.update(bytemuck::cast_slice(&part.columns));
             sum.update(bytemuck::cast_slice(&part.values));
         }
@@ -556,8 +563,10 @@ impl<'a> WorkerProgram<'a> {
     /// Takes the steps of a part on the copy of its rows.
     fn train_part(&mut self, part: &Part, epoch: u32) -> Tally {
         self.after.clone_from(&self.before);
-        self.data.steps(self.config, epoch, &part.rows, &self.before, &mut self.steps);
-        kernel::sgd_block(&mut self.after, &self.steps, part.block(), self.data.classes, self.config.batch as usize)
+        // As few as there are: what regularises the rows of an example is a part of what a whole batch does.
+        let batch = part.labels.len().min(self.config.batch as usize);
+        self.data.steps(self.config, (epoch, batch), &part.rows, &self.before, &mut self.steps);
+        kernel::sgd_block(&mut self.after, &self.steps, part.block(), self.data.classes, batch)
     }
 
     /// Adds the worker's part to the epoch's report; with early stopping, says whether to go on after it.
@@ -619,12 +628,19 @@ impl Arranged {
         self.traits.iter().map(|feature| feature.scale() / self.mean_square).collect()
     }
 
-    /// The steps of some rows in a clock of an epoch.
+    /// The steps of some rows in a clock of an epoch, for batches of so many examples.
     ///
     /// Features are treated as if all were scaled to the same greatest magnitude, 1, and a step size is a share of what
     /// would be right for an example of the mean squared length then, so that one suits most data. Regularisation takes
     /// place where a feature occurs, and as much more as it is rare, so that rows without examples need not be touched.
-    fn steps(&self, config: &Config, epoch: u32, rows: &[u64], numbers: &[f32], out: &mut Vec<RowStep>) {
+    fn steps(
+        &self,
+        config: &Config,
+        (epoch, batch): (u32, usize),
+        rows: &[u64],
+        numbers: &[f32],
+        out: &mut Vec<RowStep>,
+    ) {
         let (rate, damping) = (config.step.at_epoch(epoch), config.step.damping());
         out.clear();
         for (&row, numbers) in rows.iter().zip(numbers.chunks(row_width(self.classes))) {
@@ -632,7 +648,7 @@ impl Arranged {
             let (scale, count) = (feature.scale(), feature.count);
             let rate = rate / self.mean_square * scale / (1.0 + damping * numbers[self.classes]).sqrt();
             let rarity = if count == 0 { 0.0 } else { self.train_count as f32 / count as f32 };
-            let keep = 1.0 / (1.0 + rate * config.l2 * rarity / config.batch as f32);
+            let keep = 1.0 / (1.0 + rate * config.l2 * rarity / batch as f32);
             out.push(RowStep { rate, keep, seen: if damping > 0.0 { scale } else { 0.0 } });
         }
     }

@@ -6,7 +6,7 @@
 use super::kernel::{Scratch, Sums};
 use crate::epoch::Course;
 use crate::patches::{Patches, PatchesError, Whitening};
-use crate::resume::{self, Identity, Progress, ResumeError};
+use crate::resume::{self, Identity, Progress, ResumeError, identity, told};
 use hemiola::checkpoint::Checkpoints;
 use hemiola::procedure::AdaRevision;
 use hemiola::{
@@ -101,17 +101,18 @@ impl Config {
     /// What must be the same in a run that goes on from a checkpoint, but for the patches.
     fn identity(&self) -> Identity {
         let Self { features, sparsity, batch, rate, consistency, precision, seed, .. } = self;
-        [
-            ("filters", features.to_string()),
-            ("sparsity", sparsity.to_string()),
-            ("batch", batch.to_string()),
-            ("rate", rate.to_string()),
-            ("consistency", format!("{consistency:?}")),
-            ("precision", format!("{precision:?}")),
-            ("seed", seed.to_string()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec()
+        identity(
+            "rica",
+            [
+                ("filters", features.to_string()),
+                ("sparsity", sparsity.to_string()),
+                ("batch", batch.to_string()),
+                ("rate", rate.to_string()),
+                ("consistency", told(consistency)),
+                ("precision", told(precision)),
+                ("seed", seed.to_string()),
+            ],
+        )
     }
 }
 

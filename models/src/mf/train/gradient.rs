@@ -44,10 +44,14 @@ pub(super) struct Gradients<'a> {
     targets: Vec<f32>,
 }
 
-/// The procedure that takes the items' steps, where the step size is one of a procedure's.
-pub(super) fn procedure(step: StepSize) -> Option<Arc<dyn Procedure>> {
+/// The procedure that takes the steps of so many items, where the step size is one of a procedure's.
+pub(super) fn procedure(step: StepSize, items: usize) -> Option<Arc<dyn Procedure>> {
     match step {
-        StepSize::AdaRevision { rate } => Some(Arc::new(AdaRevision::new(rate))),
+        StepSize::AdaRevision { rate } => {
+            // A row that somebody holds has a snapshot, and to be sent early it needs another.
+            let usual = AdaRevision::new(rate);
+            Some(Arc::new(AdaRevision { snapshots_max: usual.snapshots_max.max(4 * items), ..usual }))
+        }
         StepSize::AdaGrad { rate } => Some(Arc::new(AdaGrad { rate })),
         _ => None,
     }
