@@ -1,5 +1,6 @@
 //! `hemiola checkpoint`: lists the checkpoints of a training, and checks that they are whole.
 
+use crate::progress::say;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use hemiola::checkpoint::{Checkpoint, CheckpointError, find};
@@ -49,7 +50,9 @@ fn tell(path: &Path, line: impl Fn(&Checkpoint) -> Result<String, CheckpointErro
             Ok(line) => writeln!(out, "{}  {line}", path.display())?,
             Err(error) => {
                 writeln!(out, "{}  bad", path.display())?;
-                outcome = Err(error.into());
+                if let Err(before) = std::mem::replace(&mut outcome, Err(error.into())) {
+                    say(&format!("hemiola: {before}"));
+                }
             }
         }
     }
@@ -60,7 +63,9 @@ fn describe(checkpoint: &Checkpoint) -> String {
     let manifest = &checkpoint.manifest;
     let (workers, servers) = (plural(manifest.workers, "worker"), plural(manifest.servers, "shard"));
     let megabytes = checkpoint.bytes() as f64 / 1e6;
-    format!("clock {}, {workers}, {servers}, {megabytes:.1} MB in {:.2} s", manifest.clock, manifest.seconds)
+    let model = manifest.identity.iter().find(|(name, _)| name == "model").map(|(_, model)| format!("{model}, "));
+    let model = model.unwrap_or_default();
+    format!("{model}clock {}, {workers}, {servers}, {megabytes:.1} MB in {:.2} s", manifest.clock, manifest.seconds)
 }
 
 fn plural(count: u32, what: &str) -> String {

@@ -88,7 +88,9 @@ pub(crate) fn judge(model: &Path, data: &[PathBuf], options: &Options, as_json: 
         return Ok(out.flush()?);
     }
     writeln!(out, "loss      {loss:.4}\naccuracy  {accuracy:.4}\nexamples  {count}\n")?;
-    writeln!(out, "class,precision,recall,taken for {}", model.classes.iter().collect::<Vec<_>>().join(","))?;
+    write!(out, "class,precision,recall")?;
+    model.classes.iter().try_for_each(|name| write!(out, ",{}", Field(&format!("taken for {name}"))))?;
+    writeln!(out)?;
     let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.4}"));
     for (class, name) in model.classes.iter().enumerate() {
         write!(out, "{},{},{}", Field(name), share(evaluation.precision(class)), share(evaluation.recall(class)))?;

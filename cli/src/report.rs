@@ -6,7 +6,7 @@ use anyhow::Result;
 use hemiola::{Outcome, WorkerSplit};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,14 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Begins a report.
+    /// Begins a report, or adds to that of the run that is continued.
     ///
     /// # Errors
     /// If the file cannot be created.
-    pub(crate) fn create(path: Option<&Path>) -> Result<Self> {
-        let open = |path: &Path| match File::create(path) {
+    pub(crate) fn create(path: Option<&Path>, continued: bool) -> Result<Self> {
+        let mut options = OpenOptions::new();
+        options.create(true).write(true).append(continued).truncate(!continued);
+        let open = |path: &Path| match options.open(path) {
             Ok(file) => Ok((path.to_owned(), file)),
             Err(error) => Err(unwritable(path, error)),
         };

@@ -449,7 +449,7 @@ impl Course<'_> {
         train: impl FnOnce(&Deployment, &mut (dyn FnMut(&E) + Send)) -> Result<T>,
     ) -> Result<(T, Report)> {
         let Self { cluster, outputs, simulated, .. } = self;
-        let mut report = Report::create(outputs.report.as_deref())?;
+        let mut report = Report::create(outputs.report.as_deref(), false)?;
         let mut description = self.description.clone();
         description["cluster"] = json!({
             "nodes": cluster.nodes, "workers_per_node": simulated.workers_per_node, "servers": simulated.shards(),

@@ -121,13 +121,21 @@ fn checkpoints_are_listed_and_early_stopping_goes_on() {
     hemiola(path, "generate ratings --users 200 --items 100 --ratings 6000 --rank 3 --out ratings.csv");
     let train = "train mf ratings.csv --rank 4 --consistency bsp --patience 1 --rate 0.4 --workers 1 --quiet";
     hemiola(path, &format!("{train} --epochs 60 --out whole.model"));
-    hemiola(path, &format!("{train} --epochs 2 --out first.model --checkpoint saved --checkpoint-every 2"));
+    let saving = "--checkpoint saved --checkpoint-every 2 --report run.jsonl";
+    hemiola(path, &format!("{train} --epochs 2 --out first.model {saving}"));
     let listed = hemiola(path, "checkpoint list saved");
-    assert!(listed.starts_with("saved/clock-0000000002  clock 2, 1 worker, 1 shard, 0.0 MB in "), "{listed}");
+    assert!(listed.starts_with("saved/clock-0000000002  mf, clock 2, 1 worker, 1 shard, 0.0 MB in "), "{listed}");
     // By its name where it is, as people type it.
     let train = train.replace("ratings.csv", "../ratings.csv");
-    hemiola(&path.join("saved"), &format!("{train} --epochs 60 --out ../second.model --resume clock-0000000002"));
+    let going_on = "--resume clock-0000000002 --report ../run.jsonl";
+    hemiola(&path.join("saved"), &format!("{train} --epochs 60 --out ../second.model {going_on}"));
     assert!(content(&path.join("whole.model")) == content(&path.join("second.model")));
+    let report = fs::read_to_string(path.join("run.jsonl")).unwrap();
+    let epochs: Vec<u64> = report
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["epoch"].as_u64())
+        .collect();
+    assert!(epochs.len() > 3 && epochs.is_sorted() && epochs[0] == 1, "of both runs: {report}");
 }
 
 #[test]
@@ -158,7 +166,10 @@ fn a_copy_of_a_checkpoint_is_gone_on_from() {
         assert!(content(&out) == content(&path.join("whole.model")), "{name}");
     }
     for saved in ["saved", "other", "third"] {
-        assert!(hemiola(path, &format!("checkpoint list {saved}")).contains("clock-0000000004  clock 4"), "{saved}");
+        assert!(
+            hemiola(path, &format!("checkpoint list {saved}")).contains("clock-0000000004  mf, clock 4"),
+            "{saved}"
+        );
     }
 }
 

@@ -5,7 +5,7 @@ use crate::plot::{self, Panel};
 use crate::progress::{Observed, Progress, Work, say};
 use crate::report::{self, Report};
 use crate::{deploy, interrupt, outputs};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use hemiola::checkpoint::Checkpoints;
 use hemiola::{Deployment, Outcome};
@@ -95,7 +95,9 @@ impl Job {
         work: &Work,
         train: impl FnOnce(&mut (dyn FnMut(&E) + Send)) -> Result<T>,
     ) -> Result<(T, Report)> {
-        let mut report = Report::create(self.report.as_deref())?;
+        // A run that is refused or killed again should not cost what was told before.
+        let continued = self.checkpoints.as_ref().is_some_and(|checkpoints| checkpoints.resume.is_some());
+        let mut report = Report::create(self.report.as_deref(), continued)?;
         let mut start = self.description.clone();
         start[counts.0] = counts.1;
         report.line("start", &start)?;
@@ -158,12 +160,10 @@ impl Job {
         summary["model"] = json!(self.out);
         let writing = interrupt::hold();
         save(&self.out)?;
-        if let Some(path) = &self.plot {
-            plot::write(path, title, panels)?;
-        }
-        report.line("summary", &summary)?;
+        let drawn = self.plot.as_ref().map_or(Ok(()), |path| plot::write(path, title, panels));
+        let told = drawn.and_then(|()| report.line("summary", &summary));
         drop(writing);
-        Ok(())
+        told.map_err(|error| anyhow!("{error}; the model is in {}, and whole", self.out.display()))
     }
 }
 

@@ -388,7 +388,8 @@ impl Figures for Quality {
             (Some(loss), Some(accuracy)) => format!(", held-out loss {loss:.4}, accuracy {accuracy:.4}"),
             _ => String::new(),
         };
-        format!("loss {:.4}{held_out}", self.objective)
+        // Without what regularises it, as that of held-out examples is.
+        format!("loss {:.4}{held_out}", self.objective - self.penalty)
     }
 }
 
