@@ -81,11 +81,13 @@ fn plain(examples: &Examples) -> Vec<Plain> {
 #[test]
 fn every_good_format_is_read() {
     let two = vec![("-1".to_owned(), vec![(1, 0.5), (3, 2.0)]), ("1".to_owned(), vec![(2, -1.0)])];
+    let bare = vec![("-1".to_owned(), vec![]), ("1".to_owned(), vec![]), ("-1".to_owned(), vec![(1, 0.5)])];
     let named = vec![("a".to_owned(), vec![(0, 1.0), (1, 2.0)]), ("b c".to_owned(), vec![(1, 3.5)])];
     let cases: &[(&str, &[Plain])] = &[
         ("-1 1:0.5 3:2\n+1 2:-1\n", &two),
         ("-1 1:.5 3:2e0 # comment\n\n# another\n1.0 2:-1 3:0", &two),
         ("\u{feff}-1\t1:0.5\t3:2\r\n1 2:-1\r\n", &two),
+        ("-1\n\n1 # nothing\n-1 1:0.5\n", &bare),
         ("1,2,a\n0,3.5,b c\n", &named),
         ("x,y,kind\n1,2,a\n0,3.5,b c\n", &named),
         ("x;label;y\n1;a;2\n0;\"b c\";3.5\n", &named),

@@ -26,6 +26,11 @@ pub(super) fn looks_so(line: &[u8]) -> bool {
     second.is_some_and(|index| index == b"qid" || (!index.is_empty() && index.iter().all(u8::is_ascii_digit)))
 }
 
+/// Whether a line holds a label at most, which tells no format: an example may have no features.
+pub(super) fn is_bare(line: &[u8]) -> bool {
+    !line.trim_ascii().iter().any(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'))
+}
+
 pub(super) fn read_line(reader: &mut Reader<'_>, line: &[u8]) -> Result<(), ExampleProblem> {
     let mut tokens = tokens(without_comment(line));
     let Some(label) = tokens.next() else { return Ok(()) };

@@ -277,7 +277,7 @@ fn format_of(start: &[u8], label: &LabelColumn) -> Format {
         return Format::Idx;
     }
     let mut lines = without_mark(start).split(|&byte| byte == b'\n').map(libsvm::without_comment);
-    match lines.find(|line| !line.trim_ascii().is_empty()) {
+    match lines.find(|line| !libsvm::is_bare(line)) {
         Some(line) if libsvm::looks_so(line) => Format::Libsvm,
         Some(line) if criteo::looks_so(line, *label != LabelColumn::Absent) => Format::Criteo,
         _ => Format::Delimited,
