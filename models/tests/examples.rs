@@ -90,6 +90,7 @@ fn every_good_format_is_read() {
         ("-1\n\n1 # nothing\n-1 1:0.5\n", &bare),
         ("1,2,a\n0,3.5,b c\n", &named),
         ("x,y,kind\n1,2,a\n0,3.5,b c\n", &named),
+        ("0,1,kind\n1,2,a\n0,3.5,b c\n", &named),
         ("x;label;y\n1;a;2\n0;\"b c\";3.5\n", &named),
         ("Class\tx\ty\na\t1\t2\nb c\t0\t3.5\n", &named),
     ];
@@ -100,6 +101,8 @@ fn every_good_format_is_read() {
         }
     }
     let options = |label| Options { label, ..Options::default() };
+    let numbered = read_with(b"kind,0,1\na,1,2\nb c,0,3.5\n", &options(LabelColumn::Position(1))).unwrap();
+    assert_eq!((plain(&numbered), numbered.feature_name(1)), (named.clone(), Some("1")));
     let first = read_with(b"a,1,2\nb c,0,3.5\n", &options(LabelColumn::Position(1))).unwrap();
     assert_eq!((plain(&first), first.fixed_features()), (named.clone(), Some(2)));
     let by_name = read_with(b"1,what,2\n1,a,2\n0,b c,3.5\n", &options(LabelColumn::Name("what".into()))).unwrap();
@@ -177,6 +180,32 @@ fn every_bad_line_has_its_sentence() {
         Examples::read::<PathBuf>(&[], &Options::default()).unwrap_err().to_string(),
         "no file of examples was given"
     );
+}
+
+#[test]
+fn numbers_of_columns_are_told_from_a_first_example() {
+    // The first line, and whether it is a header above these classes.
+    let cases: &[(&str, bool, &str)] = &[
+        ("0,1,kind", true, "aab"),
+        ("0,1,kind", true, "ab"),
+        ("\"0\",\"1\",\"kind\"", true, "ab"),
+        ("1,2,kind", true, "aab"),
+        // No class comes again, so that this could be another.
+        ("1,2,kind", false, "ab"),
+        ("0,1,a", false, "bba"),
+        ("1,2,a", false, "bba"),
+        ("0,2,kind", false, "aab"),
+        ("2,3,kind", false, "aab"),
+        ("0,1.0,kind", false, "aab"),
+        ("1,0,kind", false, "aab"),
+        ("0,1,2", false, "aab"),
+    ];
+    for (first, header, classes) in cases {
+        let lines: String = classes.chars().map(|class| format!("5.5,6,{class}\n")).collect();
+        let examples = read(format!("{first}\n{lines}").as_bytes()).unwrap();
+        assert_eq!(examples.len(), classes.len() + usize::from(!header), "{first} above {classes}");
+    }
+    assert_eq!(read(b"0,kind\n5.5,a\n6,a\n").unwrap().len(), 3, "one number is no sequence");
 }
 
 /// Images of so many rows and columns, as the header says it.

@@ -1,6 +1,9 @@
 //! Lines of columns, of which one is the label and the others are numbers.
 
 use std::borrow::Cow;
+use std::iter;
+
+use hashbrown::HashSet;
 
 use super::error::{ExampleProblem, FEATURES_MAX};
 use super::read::{LabelColumn, Reader};
@@ -49,20 +52,14 @@ pub(super) fn read_line(
 }
 
 impl Layout {
-    /// The layout, and whether the first line names the columns: it does if one is the label's by name, or if none is a
-    /// number while the next line has some.
+    /// The layout, and whether the first line is a header: it is if a column is the label's by name, or if the line names
+    /// or numbers the columns.
     fn detect(line: &[u8], following: &[u8], label: &LabelColumn) -> Result<(Self, bool), ExampleProblem> {
         let (separator, fields) = separate(line, *label != LabelColumn::Absent)?;
         let columns = fields.len();
         if columns > FEATURES_MAX {
             return Err(ExampleProblem::TooManyColumns);
         }
-        let numeric = |field: &Cow<'_, [u8]>| parse_number(field).is_some();
-        let next_has_numbers = (!following.is_empty())
-            .then(|| split(first_line(following).0, separator).ok())
-            .flatten()
-            .is_some_and(|fields| fields.iter().any(numeric));
-        let unnamed_header = !fields.iter().any(numeric) && next_has_numbers;
         let named = |name: &str| fields.iter().position(|field| &**field == name.as_bytes());
         let guessed = || {
             fields.iter().position(|field| {
@@ -82,7 +79,50 @@ impl Layout {
                 return Err(ExampleProblem::NoSuchPosition { position: *position, columns });
             }
         };
-        Ok((Self { separator, columns, label }, by_name || unnamed_header))
+        let layout = Self { separator, columns, label };
+        let header = by_name || layout.names_columns(&fields, following) || layout.numbers_columns(&fields, following);
+        Ok((layout, header))
+    }
+
+    /// Whether none of the fields is a number while the next line has some.
+    fn names_columns(&self, fields: &Fields<'_>, following: &[u8]) -> bool {
+        let any_number = |fields: &Fields<'_>| fields.iter().any(|field| parse_number(field).is_some());
+        !any_number(fields) && self.rows(following).next().is_some_and(|fields| any_number(&fields))
+    }
+
+    /// Whether the fields beside that of a label are the columns' numbers, as a table without names is written.
+    ///
+    /// A first example can look so, too. But the class of an example comes again, and the name of a column does not; and
+    /// where no class comes again, only numbers from 0 are taken for a header.
+    fn numbers_columns(&self, fields: &Fields<'_>, following: &[u8]) -> bool {
+        let named = |label: &usize| !fields[*label].is_empty() && parse_number(&fields[*label]).is_none();
+        let Some(label) = self.label.filter(named) else { return false };
+        let numbers = fields.iter().enumerate().filter(|(column, _)| *column != label).map(|(_, number)| number);
+        let count_from = |first: &usize| {
+            numbers.clone().zip(*first..).all(|(found, number)| **found == *number.to_string().as_bytes())
+        };
+        // A single number is no sequence.
+        let first = [0, 1].into_iter().find(count_from).filter(|_| self.columns > 2);
+        let Some(first) = first else { return false };
+        let mut classes = HashSet::new();
+        let mut again = false;
+        for class in self.rows(following).filter_map(|fields| fields.into_iter().nth(label)) {
+            if class == fields[label] {
+                return false;
+            }
+            again |= !classes.insert(class);
+        }
+        again || first == 0
+    }
+
+    /// The lines cut into fields, as far as they can be.
+    fn rows<'l>(&self, mut lines: &'l [u8]) -> impl Iterator<Item = Fields<'l>> {
+        let separator = self.separator;
+        iter::from_fn(move || {
+            let (line, after) = (!lines.is_empty()).then(|| first_line(lines))?;
+            lines = after;
+            Some(split(line, separator).unwrap_or_default())
+        })
     }
 
     /// What a header calls the features.
