@@ -45,7 +45,7 @@ impl ExampleOptions {
             FormatName::Criteo => Format::Criteo,
         });
         let label = label_column(self.label.as_deref());
-        Options { format, label, labels_file: self.labels.clone(), bits: None }
+        Options { format, label, labels_file: self.labels.clone(), ..Options::default() }
     }
 
     /// The column of the label, if one was named.
@@ -70,7 +70,8 @@ pub(crate) fn label_column(column: Option<&str>) -> LabelColumn {
 /// Prints loss, accuracy and which classes are taken for which.
 pub(crate) fn judge(model: &Path, data: &[PathBuf], options: &Options, as_json: bool) -> Result<()> {
     let model = MlrModel::load(model)?;
-    let examples = Examples::read_known(data, options, &model.classes)?;
+    let options = named_as(&model, options);
+    let examples = Examples::read_known(data, &options, &model.classes)?;
     model.check(&examples).map_err(|error| anyhow!("{}: {error}", data[0].display()))?;
     let evaluation = model.evaluate(&examples);
     let (loss, accuracy, count) = (evaluation.loss(), evaluation.accuracy(), evaluation.examples());
@@ -100,6 +101,11 @@ pub(crate) fn judge(model: &Path, data: &[PathBuf], options: &Options, as_json: 
     Ok(out.flush()?)
 }
 
+/// How examples are read whose headers must call the features what they were called when the model was trained.
+fn named_as(model: &MlrModel, options: &Options) -> Options {
+    Options { feature_names: model.feature_names().to_vec(), ..options.clone() }
+}
+
 /// The sentence for examples without labels whose features are not those of a model.
 pub(crate) fn unfit(error: &OtherFeatures, data: &[PathBuf], options: &Options) -> anyhow::Error {
     let taken_for_label = error.found + 1 == error.expected && options.label != LabelColumn::Absent;
@@ -110,8 +116,9 @@ pub(crate) fn unfit(error: &OtherFeatures, data: &[PathBuf], options: &Options) 
 /// Prints the class of every example, and the probability of every class if asked.
 pub(crate) fn predict(model: &Path, data: &[PathBuf], options: &Options, probabilities: bool) -> Result<()> {
     let model = MlrModel::load(model)?;
-    let examples = Examples::read_unlabelled(data, options)?;
-    model.check(&examples).map_err(|error| unfit(&error, data, options))?;
+    let options = named_as(&model, options);
+    let examples = Examples::read_unlabelled(data, &options)?;
+    model.check(&examples).map_err(|error| unfit(&error, data, &options))?;
     let mut out = BufWriter::new(stdout().lock());
     if probabilities {
         write!(out, "class")?;

@@ -94,7 +94,7 @@ impl Options {
             Some("none") => examples::LabelColumn::Absent,
             column => label_column(column),
         };
-        Ok(examples::Options { format, label, labels_file: self.labels.clone(), bits: None })
+        Ok(examples::Options { format, label, labels_file: self.labels.clone(), ..examples::Options::default() })
     }
 
     /// Checks that nothing was said of documents or examples where a model reads ratings.

@@ -83,6 +83,10 @@ fn classes_are_learnt_alike_on_every_driver_and_after_a_checkpoint() {
     let said = run(&format!("{common} --epochs 8 --workers 2 --report run.jsonl --plot run.svg --out threads.model"));
     assert!(said.contains("held out       100.00 % right") && said.contains("hemiola eval threads.model"), "{said}");
     assert!(std::fs::read_to_string(path.join("run.svg")).unwrap().contains("log loss"));
+    std::fs::write(path.join("swapped.csv"), flowers().replace("width,height", "height,width")).unwrap();
+    let (code, _, error) = hemiola(path, &["eval", "threads.model", "swapped.csv", "--label", "species"]);
+    assert_eq!(code, Some(1));
+    assert!(error.starts_with("hemiola: swapped.csv:1: column 1 is called 'height'; expected 'width'"), "{error}");
     let bsp = format!("{common} --consistency bsp --quiet");
     let weights = |model: &str| std::fs::read(path.join(model).join("weights.safetensors")).unwrap();
     run(&format!("{bsp} --epochs 8 --workers 2 --out bsp.model"));

@@ -169,6 +169,12 @@ impl Examples {
         self.feature_names.get(feature).map(String::as_str)
     }
 
+    /// What headers call the features; none if there is a feature that they do not name.
+    #[must_use]
+    pub fn feature_names(&self) -> &[String] {
+        if self.feature_names.len() == self.features { &self.feature_names } else { &[] }
+    }
+
     /// How many entries are not zero.
     #[must_use]
     pub fn entries(&self) -> usize {

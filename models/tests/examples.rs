@@ -208,6 +208,52 @@ fn numbers_of_columns_are_told_from_a_first_example() {
     assert_eq!(read(b"0,kind\n5.5,a\n6,a\n").unwrap().len(), 3, "one number is no sequence");
 }
 
+#[test]
+fn headers_of_all_files_call_the_features_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let written = |name: &str, text: &str| {
+        let file = directory.path().join(name);
+        fs::write(&file, text).unwrap();
+        file
+    };
+    let first = written("first", "x,y,label\n1,2,a\n3,4,b\n");
+    let read_behind = |text: &str| Examples::read(&[&first, &written("second", text)], &Options::default());
+    // Where the label is does not matter, nor what it is called.
+    for text in ["x,y,label\n5,6,a\n", "class,x,y\na,5,6\n", "5,6,a\n", "x,y,kind\n5,6,a\n"] {
+        let examples = read_behind(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        assert_eq!((examples.len(), examples.feature_names()), (3, &["x".to_owned(), "y".to_owned()][..]), "{text:?}");
+    }
+    let sentence = |column: usize, found: &str, expected: &str| {
+        format!(
+            "second:1: column {column} is called '{found}'; expected '{expected}', as features must have the same \
+             names and order in every file"
+        )
+    };
+    for (text, expected) in [
+        ("y,x,label\n6,5,a\n", sentence(1, "y", "x")),
+        ("class,x,z\na,5,6\n", sentence(3, "z", "y")),
+        ("x,label,z\n5,a,6\n", sentence(3, "z", "y")),
+    ] {
+        let error = read_behind(text).expect_err(text).to_string();
+        assert_eq!(error.rsplit_once('/').unwrap().1, expected);
+    }
+    // Names that are known beforehand are expected of the first file, and tell its header, whatever they look like.
+    let known = |names: [&str; 2]| Options {
+        feature_names: names.map(str::to_owned).to_vec(),
+        label: LabelColumn::Absent,
+        ..Options::default()
+    };
+    let bare = written("second", "0,1\n5,6\n");
+    assert_eq!(Examples::read_unlabelled(&[&bare], &known(["0", "1"])).unwrap().len(), 1);
+    assert_eq!(Examples::read_unlabelled(&[&bare], &known(["x", "y"])).unwrap().len(), 2);
+    let swapped = written("second", "y,x\n5,6\n");
+    let error = Examples::read_unlabelled(&[&swapped], &known(["x", "y"])).unwrap_err().to_string();
+    assert_eq!(error.rsplit_once('/').unwrap().1, sentence(1, "y", "x"));
+    // Features that are only numbered are without names, and so are all.
+    let mixed = Examples::read(&[&first, &written("numbered", "a 5:1\n")], &Options::default()).unwrap();
+    assert_eq!((mixed.features(), mixed.feature_names().len()), (6, 0));
+}
+
 /// Images of so many rows and columns, as the header says it.
 fn images(count: u32, rows: u32, columns: u32, pixels: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 8, 3];

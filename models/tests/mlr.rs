@@ -210,6 +210,11 @@ fn a_model_is_kept_and_predicts_as_it_was_trained() {
     let path = directory.path().join("m.model");
     model.save(&path).unwrap();
     assert_eq!(MlrModel::load(&path).unwrap(), model);
+    assert!(model.feature_names().is_empty());
+    let names: Vec<String> = (0..model.features()).map(|feature| format!("feature \"{}\"\n", feature / 2)).collect();
+    let named = model.clone().with_feature_names(names);
+    named.save(&path).unwrap();
+    assert_eq!(MlrModel::load(&path).unwrap(), named);
     assert_eq!(hemiola_models::model_directory::kind_of(&path).unwrap(), "mlr");
     let (class, probabilities) = model.predict(set.example(3));
     assert!((probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-5);

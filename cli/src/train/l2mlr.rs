@@ -193,7 +193,9 @@ impl Arguments {
         if deploy::is_child() {
             return Ok(());
         }
-        let mut model = MlrModel::new(examples.classes, &fit.weights, json!(config), Value::Null);
+        let feature_names = examples.feature_names().to_vec();
+        let model = MlrModel::new(examples.classes, &fit.weights, json!(config), Value::Null);
+        let mut model = model.with_feature_names(feature_names);
         let tested = test.map(|test| model.evaluate(test));
         model.config["lambda"] = json!(fit.lambda);
         model.metrics = json!({ "epochs": fit.epochs, "objective": fit.objective, "gap": fit.gap,

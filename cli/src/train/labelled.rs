@@ -56,7 +56,7 @@ pub(super) fn next(data: &[PathBuf], held_out: &HeldOut, reading: &ExampleOption
 /// # Errors
 /// If they cannot be read, or are not such as those to train on.
 pub(super) fn read_test(file: &Path, options: &Options, train: &Examples) -> Result<Examples> {
-    let options = Options { labels_file: None, ..options.clone() };
+    let options = Options { labels_file: None, feature_names: train.feature_names().to_vec(), ..options.clone() };
     let test = Examples::read_known(&[file], &options, &train.classes)?;
     match (train.fixed_features(), test.fixed_features()) {
         (Some(expected), Some(found)) if found != expected => {

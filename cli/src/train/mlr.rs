@@ -376,7 +376,9 @@ fn train_and_save(job: &Job, way: &Way, examples: Examples, test: Option<&Exampl
         "test_loss": last.and_then(|epoch| epoch.quality.test_loss),
         "test_accuracy": last.and_then(|epoch| epoch.quality.test_accuracy),
     });
+    let feature_names = examples.feature_names().to_vec();
     let model = MlrModel::new(examples.classes, &trained.weights, way.config()?, metrics);
+    let model = model.with_feature_names(feature_names);
     let panel = loss_panel(&trained.epochs, "epoch", |epoch| f64::from(epoch.epoch));
     job.leave(report, &trained.outcome, &model.metrics, ("Softmax regression", panel), |path| Ok(model.save(path)?))?;
     Ok(Finished { outcome: trained.outcome, epochs: trained.epochs })

@@ -1,6 +1,9 @@
 //! What a user can get wrong with examples and with softmax regression.
 
 use super::{Case, write_files};
+use hemiola_models::Names;
+use hemiola_models::mlr::model::MlrModel;
+use serde_json::Value;
 use std::path::Path;
 
 pub(crate) const CASES: &[Case] = &[
@@ -114,6 +117,54 @@ pub(crate) const CASES: &[Case] = &[
         "train mlr flowers.csv --test wide.csv",
         1,
         "wide.csv: the examples have 3 features; expected 2, as those to train on have",
+    ),
+    (
+        "train mlr flowers.csv flower-swapped.csv",
+        1,
+        "flower-swapped.csv:1: column 1 is called 'width'; expected 'length', as features must have the same names and \
+         order in every file",
+    ),
+    (
+        "train mlr flowers.csv --test flower-swapped.csv",
+        1,
+        "flower-swapped.csv:1: column 1 is called 'width'; expected 'length', as features must have the same names and \
+         order in every file",
+    ),
+    (
+        "train l2mlr flowers.csv --test flower-swapped.csv",
+        1,
+        "flower-swapped.csv:1: column 1 is called 'width'; expected 'length', as features must have the same names and \
+         order in every file",
+    ),
+    (
+        "train dml flowers.csv --test flower-swapped.csv",
+        1,
+        "flower-swapped.csv:1: column 1 is called 'width'; expected 'length', as features must have the same names and \
+         order in every file",
+    ),
+    (
+        "train l1lr flowers.csv --test flower-swapped.csv",
+        1,
+        "flower-swapped.csv:1: column 1 is called 'width'; expected 'length', as features must have the same names and \
+         order in every file",
+    ),
+    (
+        "train l1lr flowers.csv --test flower-swapped.csv --memory 1gb",
+        1,
+        "flower-swapped.csv:1: column 1 is called 'width'; expected 'length', as features must have the same names and \
+         order in every file",
+    ),
+    (
+        "eval flowers.model flower-swapped.csv",
+        1,
+        "flower-swapped.csv:1: column 1 is called 'width'; expected 'length', as features must have the same names and \
+         order in every file",
+    ),
+    (
+        "predict flowers.model flower-renamed.csv",
+        1,
+        "flower-renamed.csv:1: column 3 is called 'depth'; expected 'width', as features must have the same names and \
+         order in every file",
     ),
     // Images.
     (
@@ -300,6 +351,8 @@ const FILES: &[(&str, &[u8])] = &[
     ("infinite.svm", b"1 1:1\n2 1:-inf\n"),
     ("large.svm", b"1 1:1\n2 1:1e60\n"),
     ("flowers.csv", b"length,width,species\n1,2,a\n3,4,b\n"),
+    ("flower-swapped.csv", b"width,length,species\n2,1,a\n4,3,b\n"),
+    ("flower-renamed.csv", b"class,length,depth\na,1,2\nb,3,4\n"),
     ("wide.csv", b"1,2,3,a\n4,5,6,b\n"),
     ("flower-word.csv", b"1,2,a\n3,x,b\n"),
     ("flower-nan.csv", b"1,2,a\n3,NaN,b\n"),
@@ -325,4 +378,9 @@ const FILES: &[(&str, &[u8])] = &[
 
 pub(crate) fn prepare(directory: &Path) {
     write_files(directory, FILES);
+    let mut classes = Names::default();
+    ["a", "b"].iter().for_each(|name| assert!(classes.intern(name).is_ok()));
+    let model = MlrModel::new(classes, &[0.0; 6], Value::Null, Value::Null);
+    let names = ["length", "width"].map(str::to_owned).to_vec();
+    model.with_feature_names(names).save(&directory.join("flowers.model")).unwrap();
 }

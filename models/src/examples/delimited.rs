@@ -33,16 +33,16 @@ pub(super) fn read_line(
     let layout = match layout {
         Some(layout) => layout,
         None => {
-            let (found, header) = Layout::detect(line, following, &reader.options.label)?;
+            let (found, header) = Layout::detect(reader, line, following)?;
             let features = found.columns - usize::from(found.label.is_some());
             if let Some(expected) = reader.examples.fixed_features().filter(|&expected| expected != features) {
                 return Err(ExampleProblem::OtherFeatures { expected, found: features });
             }
             let found = layout.insert(found);
             if header {
-                if reader.examples.feature_names.is_empty() {
-                    reader.examples.feature_names = found.feature_names(line);
-                }
+                let names = found.feature_names(line);
+                found.check_names(&names, reader.expected_names())?;
+                reader.examples.feature_names = names;
                 return Ok(());
             }
             found
@@ -53,8 +53,9 @@ pub(super) fn read_line(
 
 impl Layout {
     /// The layout, and whether the first line is a header: it is if a column is the label's by name, or if the line names
-    /// or numbers the columns.
-    fn detect(line: &[u8], following: &[u8], label: &LabelColumn) -> Result<(Self, bool), ExampleProblem> {
+    /// or numbers the columns, or calls the features what they are known to be called.
+    fn detect(reader: &Reader<'_>, line: &[u8], following: &[u8]) -> Result<(Self, bool), ExampleProblem> {
+        let (label, known) = (&reader.options.label, reader.expected_names());
         let (separator, fields) = separate(line, *label != LabelColumn::Absent)?;
         let columns = fields.len();
         if columns > FEATURES_MAX {
@@ -80,7 +81,10 @@ impl Layout {
             }
         };
         let layout = Self { separator, columns, label };
-        let header = by_name || layout.names_columns(&fields, following) || layout.numbers_columns(&fields, following);
+        let header = by_name
+            || layout.names_columns(&fields, following)
+            || layout.numbers_columns(&fields, following)
+            || (!known.is_empty() && layout.feature_names(line) == known);
         Ok((layout, header))
     }
 
@@ -130,6 +134,20 @@ impl Layout {
         let fields = split(header, self.separator).unwrap_or_default();
         let features = fields.iter().enumerate().filter(|(column, _)| self.label != Some(*column));
         features.map(|(_, name)| String::from_utf8_lossy(name).into_owned()).collect()
+    }
+
+    /// Checks that a header calls the features what they are expected to be called, if they are as many: where they are
+    /// not, that is what is wrong, and whoever expects them says so.
+    fn check_names(&self, found: &[String], expected: &[String]) -> Result<(), ExampleProblem> {
+        if found.len() != expected.len() {
+            return Ok(());
+        }
+        let Some(feature) = found.iter().zip(expected).position(|(found, expected)| found != expected) else {
+            return Ok(());
+        };
+        let column = feature + 1 + usize::from(self.label.is_some_and(|label| label <= feature));
+        let shown = |name: &String| shortened(name.as_bytes());
+        Err(ExampleProblem::OtherName { column, found: shown(&found[feature]), expected: shown(&expected[feature]) })
     }
 
     fn read_line(&self, reader: &mut Reader<'_>, line: &[u8]) -> Result<(), ExampleProblem> {

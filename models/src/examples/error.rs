@@ -66,6 +66,11 @@ pub enum ExampleProblem {
     Columns { expected: usize, separator: Separator, found: usize },
     #[error("the line has {found} features; expected {expected}, as the files before have")]
     OtherFeatures { expected: usize, found: usize },
+    #[error(
+        "column {column} is called '{found}'; expected '{expected}', as features must have the same names and order in \
+         every file"
+    )]
+    OtherName { column: usize, found: String, expected: String },
     #[error("more than {FEATURES_MAX} columns are not supported")]
     TooManyColumns,
     #[error("no column is called '{name}'; expected its name in the first line")]

@@ -20,6 +20,8 @@ pub struct Options {
     pub labels_file: Option<PathBuf>,
     /// How many bits the numbers of hashed features have, between 1 and 24; 20 if not said.
     pub bits: Option<u32>,
+    /// What headers must call the features, such as those of a model; none if it is not known.
+    pub feature_names: Vec<String>,
 }
 
 /// A format of examples.
@@ -233,6 +235,12 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What a header must call the features, if it is known.
+    pub(super) fn expected_names(&self) -> &[String] {
+        let before = &self.examples.feature_names;
+        if before.is_empty() { &self.options.feature_names } else { before }
     }
 
     /// How many examples were read.

@@ -20,6 +20,8 @@ pub struct MlrModel {
     /// How well it did.
     pub metrics: Value,
     features: usize,
+    /// What headers call the features; none if they are not named.
+    feature_names: Vec<String>,
     /// Rows as the table of [`super`] has them, the bias last.
     rows: Vec<f32>,
 }
@@ -48,13 +50,29 @@ impl MlrModel {
         for (row, weights) in rows.chunks_mut(row_width(count)).zip(weights.chunks(count)) {
             row[..count].copy_from_slice(weights);
         }
-        Self { classes, config, metrics, features, rows }
+        Self { classes, config, metrics, features, feature_names: Vec::new(), rows }
+    }
+
+    /// The model with the names that headers must call its features by, or none.
+    ///
+    /// # Panics
+    /// If there are some, but not one for each feature.
+    #[must_use]
+    pub fn with_feature_names(self, feature_names: Vec<String>) -> Self {
+        assert!(feature_names.is_empty() || feature_names.len() == self.features, "a name for each feature, or none");
+        Self { feature_names, ..self }
     }
 
     /// How many features the model has.
     #[must_use]
     pub fn features(&self) -> usize {
         self.features
+    }
+
+    /// What headers call the features; none if they are not named.
+    #[must_use]
+    pub fn feature_names(&self) -> &[String] {
+        &self.feature_names
     }
 
     /// The weights of a feature for each class; those of the bias behind the last feature.

@@ -85,7 +85,10 @@ impl Data {
             return Err(too_few(files, training.len() + held_out.len()));
         }
         let test = match test {
-            Some(test) => Some(Streamed::read_known(&[test], options, &known.classes, &memory.scratch)?),
+            Some(test) => {
+                let options = Options { feature_names: known.feature_names().to_vec(), ..options.clone() };
+                Some(Streamed::read_known(&[test], &options, &known.classes, &memory.scratch)?)
+            }
             None => held_out,
         };
         let (counts, test) = ((training.len(), training.entries()), test.map(Test::Streamed));

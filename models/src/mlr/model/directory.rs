@@ -17,6 +17,9 @@ struct Description {
     features: usize,
     config: Value,
     metrics: Value,
+    /// Here and not in a file of names, because headers may call two features the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    feature_names: Vec<String>,
 }
 
 impl MlrModel {
@@ -30,7 +33,13 @@ impl MlrModel {
     pub fn save(&self, path: &Path) -> Result<(), ModelError> {
         let (classes, features) = (self.classes.len(), self.features);
         let weights: Vec<f32> = (0..features).flat_map(|feature| self.weights(feature)).copied().collect();
-        let description = Description { classes, features, config: self.config.clone(), metrics: self.metrics.clone() };
+        let description = Description {
+            classes,
+            features,
+            config: self.config.clone(),
+            metrics: self.metrics.clone(),
+            feature_names: self.feature_names.clone(),
+        };
         Contents {
             kind: Self::KIND,
             description: &description,
@@ -54,9 +63,14 @@ impl MlrModel {
         if classes.is_empty() {
             return Err(ModelError::NoClasses { path: directory.description_file() });
         }
+        let (expected, found) = (description.features, description.feature_names.len());
+        if found != 0 && found != expected {
+            return Err(ModelError::IdCount { path: directory.description_file(), expected, found });
+        }
         let expected: [(&str, &[usize]); 2] =
             [("weights", &[description.features, classes.len()]), ("bias", &[classes.len()])];
         let weights = directory.tensors(WEIGHTS, &expected)?.concat();
-        Ok(Self::new(classes, &weights, description.config, description.metrics))
+        let model = Self::new(classes, &weights, description.config, description.metrics);
+        Ok(model.with_feature_names(description.feature_names))
     }
 }
