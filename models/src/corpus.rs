@@ -1,5 +1,6 @@
 //! A corpus: documents as lists of words, and words as numbers of a vocabulary.
 
+mod distinct;
 mod doc_word;
 mod error;
 mod lda_c;

@@ -58,6 +58,8 @@ fn every_format_is_told_by_what_it_holds() {
         (b"2 0:2 2:1\n1 1:1\n", vocabulary, &["cat cat owl", "dog"]),
         (b"2 0:2 2:1\n1 1:1", None, &["0 0 2", "1"]),
         (b"0\n\n1 2:1\n0\n", vocabulary, &["", "owl", ""]),
+        (b"2\n3\n5\n1 3 1\n1 1 1\n1 2 1\n2 2 1\n2 1 1\n", vocabulary, &["owl cat dog", "dog cat"]),
+        (b"3 2:1 0:1 1:1\n2 1:1 0:1\n", vocabulary, &["owl cat dog", "dog cat"]),
         (b"The Cat sat.\n\nA cat's OWL, and 7 dogs\n", None, &["cat sat", "", "cat's owl dogs"]),
         (b"3 blind mice\n1 2\n", None, &["blind mice", ""]),
     ];
@@ -104,6 +106,12 @@ fn check_refusals(cases: &[Case<&str>]) {
 
 fn wrong_count(line: u64, found: &str) -> String {
     format!("data.txt:{line}: expected a count between 1 and 1000000, found '{found}'")
+}
+
+fn again(line: u64, word: u64) -> String {
+    format!(
+        "data.txt:{line}: word {word} was in this document before; expected each word of a document once, with its count"
+    )
 }
 
 #[test]
@@ -185,6 +193,8 @@ fn every_mistake_in_bag_of_words_has_its_sentence() {
             None,
             "data.txt:5: document 1 comes behind document 2; expected documents in ascending order",
         ),
+        (b"2\n3\n3\n1 2 1\n2 2 1\n2 2 1\n", None, &again(6, 2)),
+        (b"2\n3\n3\n1 3 1\n1 2 1\n1 3 1\n", list, &again(6, 3)),
         (
             b"4000000000\n3\n1\n1 1 1\n",
             None,
@@ -211,6 +221,8 @@ fn every_mistake_in_lda_c_and_vocabularies_has_its_sentence() {
             "data.txt:2: expected the number of distinct words at the start of the line, found 'x'",
         ),
         (b"1 0:1\n2 0:1 1\n", None, &pair(2, "1")),
+        (b"1 0:1\n2 0:1 0:2\n", None, &again(2, 0)),
+        (b"3 2:1 0:1 2:1\n", list, &again(1, 2)),
         (b"1 0:1\n1 a:1\n", None, &pair(2, "a:1")),
         (b"1 0:1\n1 -1:1\n", None, &pair(2, "-1:1")),
         (b"1 0:1\n1 0:0\n", None, &count(2, "0")),

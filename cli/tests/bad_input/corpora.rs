@@ -103,6 +103,11 @@ pub(crate) const CASES: &[Case] = &[
         "entries.docword:5: the header states 1 entries and the file has 2; the file is incomplete or damaged",
     ),
     (
+        "train lda again.docword",
+        1,
+        "again.docword:5: word 1 was in this document before; expected each word of a document once, with its count",
+    ),
+    (
         "train lda header.docword",
         1,
         "header.docword:2: the header ends before the number of entries; expected lines for documents, words and \
@@ -132,6 +137,11 @@ pub(crate) const CASES: &[Case] = &[
         "train lda start.dat",
         1,
         "start.dat:2: expected the number of distinct words at the start of the line, found 'x'",
+    ),
+    (
+        "train lda again.dat",
+        1,
+        "again.dat:2: word 0 was in this document before; expected each word of a document once, with its count",
     ),
     ("train lda fewer.dat", 1, "fewer.dat:1: the line states 2 distinct words and has 1 pairs of word:count"),
     ("train lda more.dat", 1, "more.dat:1: the line states 1 distinct words and has 2 pairs of word:count"),
@@ -309,6 +319,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("two.docword", b"2\n3\n1\n1 1\n"),
     ("spelled.docword", b"2\n3\n1\n1 cat 1\n"),
     ("entries.docword", b"2\n3\n1\n1 1 1\n1 2 1\n"),
+    ("again.docword", b"2\n3\n2\n1 1 1\n1 1 2\n"),
     ("header.docword", b"2\n3\n"),
     ("negative.docword", b"-2\n3\n1\n1 1 1\n"),
     ("lettered.docword", b"2\n3\nmany\n1 1 1\n"),
@@ -317,6 +328,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("spelled.dat", b"1 0:1\n1 cat:1\n"),
     ("count.dat", b"1 0:1\n1 1:-1\n"),
     ("start.dat", b"1 0:1\nx 1:1\n"),
+    ("again.dat", b"1 0:1\n2 0:1 0:2\n"),
     ("fewer.dat", b"2 0:1\n"),
     ("more.dat", b"1 0:1 1:1\n"),
 ];

@@ -1,6 +1,7 @@
 //! UCI bag-of-words, entry by entry.
 
 use super::LineProblem;
+use super::distinct::Distinct;
 use super::read::{Builder, count, whole};
 use crate::line_blocks::shortened;
 
@@ -19,6 +20,8 @@ pub(super) struct DocWord {
     entries: u64,
     /// The document of the last entry, from 1.
     document: u64,
+    /// Its words.
+    distinct: Distinct,
 }
 
 impl DocWord {
@@ -56,6 +59,9 @@ impl DocWord {
             return Err(LineProblem::Entries { stated: entries, found: self.entries });
         }
         self.move_to(document, builder)?;
+        if !self.distinct.insert(word) {
+            return Err(LineProblem::Again { word });
+        }
         let number = builder.words.number_of_listed(word - 1, word)?;
         builder.add(number, count)
     }
@@ -67,6 +73,7 @@ impl DocWord {
                 builder.end_document()?;
             }
             self.document += 1;
+            self.distinct.clear();
         }
         Ok(())
     }

@@ -149,6 +149,12 @@ pub enum LineProblem {
         /// Pairs found.
         found: u64,
     },
+    /// A document has a word of lda-c or UCI bag-of-words twice.
+    #[error("word {word} was in this document before; expected each word of a document once, with its count")]
+    Again {
+        /// The word's number in the file.
+        word: u64,
+    },
     /// A word of lda-c is not in the vocabulary.
     #[error("word {found} is not in the vocabulary of {words} words; expected a number below {words}")]
     NotInVocabulary {

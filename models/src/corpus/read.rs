@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::distinct::Distinct;
 use super::doc_word::DocWord;
 use super::lda_c;
 use super::text;
@@ -196,7 +197,7 @@ impl Builder {
 
 enum Parser {
     DocWord(DocWord),
-    LdaC,
+    LdaC(Distinct),
     Text(String),
 }
 
@@ -204,7 +205,7 @@ impl Parser {
     fn new(format: Format) -> Self {
         match format {
             Format::DocWord => Self::DocWord(DocWord::default()),
-            Format::LdaC => Self::LdaC,
+            Format::LdaC => Self::LdaC(Distinct::default()),
             Format::Text => Self::Text(String::new()),
         }
     }
@@ -212,7 +213,7 @@ impl Parser {
     fn format(&self) -> Format {
         match self {
             Self::DocWord(_) => Format::DocWord,
-            Self::LdaC => Format::LdaC,
+            Self::LdaC(_) => Format::LdaC,
             Self::Text(_) => Format::Text,
         }
     }
@@ -220,7 +221,7 @@ impl Parser {
     fn line(&mut self, line: &[u8], builder: &mut Builder) -> Result<(), LineProblem> {
         match self {
             Self::DocWord(parser) => parser.line(line, builder),
-            Self::LdaC => lda_c::line(line, builder),
+            Self::LdaC(distinct) => lda_c::line(line, distinct, builder),
             Self::Text(word) => text::line(line, word, builder),
         }
     }
@@ -228,7 +229,7 @@ impl Parser {
     fn finish(self, builder: &mut Builder) -> Result<(), (u64, LineProblem)> {
         match self {
             Self::DocWord(parser) => parser.finish(builder),
-            Self::LdaC | Self::Text(_) => Ok(()),
+            Self::LdaC(_) | Self::Text(_) => Ok(()),
         }
     }
 }
