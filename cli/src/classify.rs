@@ -16,7 +16,8 @@ pub(crate) struct ExampleOptions {
     /// The format, if it is not to be told from the content
     #[arg(long, value_name = "FORMAT")]
     format: Option<FormatName>,
-    /// The column of the label, by name or position from 1 [default: that called label, class or target, or the last]
+    /// The column of the label, by name or position from 1; the same whole number is the same class however it is written,
+    /// as 7, 7.0 and 007 are [default: that called label, class or target, or the last]
     #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
     label: Option<String>,
     /// The labels of DATA, if that is idx images and they are not beside them

@@ -16,7 +16,8 @@ pub(crate) struct Options {
     /// The words of docword or lda-c files, one a line [default: words are their numbers]
     #[arg(long, value_name = "FILE")]
     vocabulary: Option<PathBuf>,
-    /// The column of an example's label, by name or position from 1; 'none' to predict where there is none
+    /// The column of an example's label, by name or position from 1; 'none' to predict where there is none; the same whole
+    /// number is the same class however it is written, as 7, 7.0 and 007 are
     #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
     label: Option<String>,
     /// The labels of idx images, if they are not beside them

@@ -64,7 +64,7 @@ pub(super) enum Labels {
 
 impl Examples {
     /// Reads files one after another; `-` is standard input, and compressed files are unpacked. Classes are ordered by
-    /// number, or by name where they are not numbers.
+    /// number, or by name where they are not numbers; the same whole number is the same class however it is written.
     ///
     /// # Errors
     /// The first thing that is not as it should be.
@@ -272,7 +272,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whole numbers are written in one way, so that `+1`, `1.0` and `1` are one class.
+/// Whole numbers are written in one way, so that `+1`, `1.0`, `01` and `1` are one class.
 fn usual_form(label: &str) -> Cow<'_, str> {
     match label.parse::<f64>() {
         Ok(number) if number.fract() == 0.0 && number.abs() < 1e15 => Cow::Owned(format!("{}", number as i64)),
