@@ -1,7 +1,8 @@
 //! How commands read documents.
 
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use hemiola_models::corpus::{Format, Reading};
+use hemiola_models::corpus::{CorpusError, Format, Reading};
 use std::path::{Path, PathBuf};
 
 /// How documents are read.
@@ -38,5 +39,15 @@ impl DocumentOptions {
     /// The file of words, if one was named.
     pub(crate) fn vocabulary(&self) -> Option<&Path> {
         self.vocabulary.as_deref()
+    }
+}
+
+/// What is wrong with documents, and the option that would put it right.
+pub(crate) fn refused(error: CorpusError) -> anyhow::Error {
+    match &error {
+        CorpusError::Formats { format: Format::Text, .. } | CorpusError::Formats { first_format: Format::Text, .. } => {
+            anyhow!("{error}, and a list of words by --vocabulary")
+        }
+        _ => error.into(),
     }
 }

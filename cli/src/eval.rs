@@ -1,6 +1,6 @@
 //! `hemiola eval`: how well a model predicts ratings, words or classes, and how much its filters lose of images.
 
-use crate::{classify, logistic, metric, reading};
+use crate::{classify, documents, logistic, metric, reading};
 use anyhow::{Result, bail};
 use clap::Args;
 use hemiola_models::Names;
@@ -62,7 +62,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn judge_topics(arguments: &Arguments) -> Result<()> {
     let model = LdaModel::load(&arguments.model)?;
-    let (corpus, unknown) = Corpus::read_known(&arguments.data, &arguments.reading.documents()?, &model.vocabulary)?;
+    let how = arguments.reading.documents()?;
+    let (corpus, unknown) = Corpus::read_known(&arguments.data, &how, &model.vocabulary).map_err(documents::refused)?;
     let held_out = model.held_out(&corpus);
     if held_out.tokens == 0 {
         bail!("{}: has too few words to predict some from others; give more documents", arguments.data[0].display());

@@ -1,7 +1,7 @@
 //! `hemiola predict`: the ratings to expect for pairs of user and item, the topics of documents, or classes of examples.
 
 use crate::failure::usage;
-use crate::{classify, logistic, metric, numbers, reading};
+use crate::{classify, documents, logistic, metric, numbers, reading};
 use anyhow::Result;
 use clap::Args;
 use hemiola_models::corpus::Corpus;
@@ -103,7 +103,8 @@ impl Arguments {
 fn predict_topics(arguments: &Arguments) -> Result<()> {
     arguments.check_options("a topic model", "files of documents")?;
     let model = LdaModel::load(&arguments.model)?;
-    let (corpus, _) = Corpus::read_known(&arguments.data, &arguments.reading.documents()?, &model.vocabulary)?;
+    let how = arguments.reading.documents()?;
+    let (corpus, _) = Corpus::read_known(&arguments.data, &how, &model.vocabulary).map_err(documents::refused)?;
     let count = arguments.topics.unwrap_or(5) as usize;
     let mut inference = model.inference();
     let mut out = BufWriter::new(stdout().lock());

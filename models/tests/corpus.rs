@@ -295,9 +295,11 @@ fn other_files_are_read_with_a_known_vocabulary() {
     let counted = write("counted.txt", "2 0:2 1:3\n1 2:1\n");
     let prose = write("prose.txt", "A cat, an emu\nowl\n");
     let how = Reading { vocabulary: Some(list), ..Reading::default() };
-    let (corpus, unknown) = Corpus::read_known(&[&counted, &prose], &how, &known).unwrap();
-    assert_eq!((documents(&corpus), unknown), (["cat cat", "owl", "cat", "owl"].map(String::from).to_vec(), 6));
+    let (corpus, unknown) = Corpus::read_known(&[&counted, &counted], &how, &known).unwrap();
+    assert_eq!((documents(&corpus), unknown), (["cat cat", "owl", "cat cat", "owl"].map(String::from).to_vec(), 6));
     assert_eq!(corpus.vocabulary, known);
+    let (corpus, unknown) = Corpus::read_known(&[&prose], &Reading::default(), &known).unwrap();
+    assert_eq!((documents(&corpus), unknown), (["cat", "owl"].map(String::from).to_vec(), 3));
     // A list of words that those to train on need is no mistake in others.
     let refused = Corpus::read_known(&[&prose], &how, &known);
     assert!(matches!(refused, Err(CorpusError::WrittenOut { .. })), "{refused:?}");
@@ -305,6 +307,36 @@ fn other_files_are_read_with_a_known_vocabulary() {
     let error = Corpus::read_known(&[&counted], &Reading::default(), &known).unwrap_err().to_string();
     let expected = "holds none of the 2 words that are known; expected documents with the same vocabulary";
     assert_eq!(error, format!("{}: {expected}", counted.display()));
+}
+
+#[test]
+fn files_of_one_corpus_have_one_format() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let files = [
+        (write("bag.txt", "1\n2\n1\n1 2 1\n"), "UCI bag-of-words"),
+        (write("pairs.txt", "1 0:1\n"), "lda-c"),
+        (write("prose.txt", "owl\ncat\n"), "text"),
+    ];
+    for (first, first_format) in &files {
+        for (file, format) in &files {
+            let read = Corpus::read(&[first, file], &Reading::default());
+            if format == first_format {
+                assert_eq!(read.unwrap().documents() % 2, 0);
+                continue;
+            }
+            let (shown, first) = (file.display(), first.display());
+            let sentence = format!("{shown}: is {format}, and {first} is {first_format}; expected files of one format");
+            assert_eq!(read.unwrap_err().to_string(), sentence);
+        }
+    }
+    let text = Reading { format: Some(Format::Text), ..Reading::default() };
+    let told = write("told.txt", "1 2:1 emu\n");
+    assert_eq!(documents(&Corpus::read(&[&files[2].0, &told], &text).unwrap()), ["owl", "cat", "emu"]);
 }
 
 #[test]

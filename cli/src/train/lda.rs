@@ -4,7 +4,7 @@ use super::engine;
 use super::held_out::HeldOut;
 use super::job::{Job, Outputs, quoted};
 use super::saving;
-use crate::documents::DocumentOptions;
+use crate::documents::{DocumentOptions, refused};
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
 use crate::progress::{Figures, Work, span};
@@ -341,9 +341,9 @@ impl Problem {
     /// If a file cannot be read, or nothing is left to train on.
     pub(crate) fn read(&self) -> Result<Data> {
         let how = self.documents.reading();
-        let corpus = Corpus::read(&self.data, &how)?;
+        let corpus = Corpus::read(&self.data, &how).map_err(refused)?;
         if let Some(file) = &self.held_out.test {
-            let test = Corpus::read_held_out(&[file], &how, &corpus.vocabulary)?;
+            let test = Corpus::read_held_out(&[file], &how, &corpus.vocabulary).map_err(refused)?;
             return Ok(Data { corpus, test: Some(test) });
         }
         let Some(rule) = self.held_out.rule(None, self.model.seed) else {

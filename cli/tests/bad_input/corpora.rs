@@ -67,6 +67,24 @@ pub(crate) const CASES: &[Case] = &[
         "invalid value 'html' for '--format <FORMAT>' [possible values: docword, lda-c, text]",
     ),
     ("train lda tome.txt", 1, "a document may have at most 65535 words, and document 1 has 65536: cut it into parts"),
+    // Files that do not go together.
+    (
+        "train lda right.docword vocab.txt",
+        1,
+        "vocab.txt: is text, and right.docword is UCI bag-of-words; expected files of one format, and a list of words by \
+         --vocabulary",
+    ),
+    (
+        "train lda vocab.txt right.docword",
+        1,
+        "right.docword: is UCI bag-of-words, and vocab.txt is text; expected files of one format, and a list of words by \
+         --vocabulary",
+    ),
+    (
+        "train lda right.docword range.txt",
+        1,
+        "range.txt: is lda-c, and right.docword is UCI bag-of-words; expected files of one format",
+    ),
     // UCI bag-of-words.
     (
         "train lda behind.docword",
@@ -309,6 +327,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("small.txt", b"the and of\n"),
     ("gap.txt", b"cat\n\nowl\n"),
     ("nothing.docword", b"0\n0\n0\n"),
+    ("right.docword", b"2\n3\n1\n1 1 1\n"),
     ("behind.docword", b"2\n3\n2\n2 1 1\n1 1 1\n"),
     ("document.docword", b"2\n3\n1\n3 1 1\n"),
     ("document-0.docword", b"2\n3\n1\n0 1 1\n"),

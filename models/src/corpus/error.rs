@@ -1,5 +1,6 @@
 //! What can be wrong with the files of a corpus, each said in one sentence.
 
+use super::Format;
 use super::read::{COUNT_LIMIT, EMPTY_LIMIT};
 use crate::{LinesError, NamesFull};
 
@@ -29,6 +30,18 @@ pub enum CorpusError {
     WrittenOut {
         /// The file as it was named.
         file: String,
+    },
+    /// Files that are to be one corpus write their documents in different ways.
+    #[error("{file}: is {format}, and {first} is {first_format}; expected files of one format")]
+    Formats {
+        /// The file that differs, as it was named.
+        file: String,
+        /// Its format.
+        format: Format,
+        /// The first file as it was named.
+        first: String,
+        /// The first file's format.
+        first_format: Format,
     },
     /// None of the words is in the vocabulary that was to be used.
     #[error("{file}: holds none of the {known} words that are known; expected documents with the same vocabulary")]

@@ -1,5 +1,6 @@
 //! Documents read from files, whose format is told by what they hold.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::distinct::Distinct;
@@ -30,6 +31,16 @@ pub enum Format {
     Text,
 }
 
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DocWord => "UCI bag-of-words",
+            Self::LdaC => "lda-c",
+            Self::Text => "text",
+        })
+    }
+}
+
 /// How documents are read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
@@ -50,7 +61,7 @@ impl Default for Reading {
 }
 
 impl Corpus {
-    /// Reads files one after another; `-` is standard input, and compressed files are unpacked.
+    /// Reads files of one format one after another; `-` is standard input, and compressed files are unpacked.
     ///
     /// Documents without words are kept, so that a document's number says where it was in the files.
     pub fn read<P: AsRef<Path>>(files: &[P], how: &Reading) -> Result<Self, CorpusError> {
@@ -106,8 +117,12 @@ impl Corpus {
 
 /// The first file as messages name it.
 fn first_name<P: AsRef<Path>>(files: &[P]) -> String {
-    let name = files.first().map(|file| file.as_ref().display().to_string()).unwrap_or_default();
-    if name == "-" { "standard input".to_owned() } else { name }
+    files.first().map(|file| name(file.as_ref())).unwrap_or_default()
+}
+
+/// A file as messages name it.
+fn name(file: &Path) -> String {
+    if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() }
 }
 
 /// A corpus while it is read.
@@ -119,36 +134,47 @@ pub(super) struct Builder {
     unknown: u64,
     empty_documents: usize,
     format: Option<Format>,
+    /// The first file and its format, which the others have, too.
+    first: Option<(String, Format)>,
     most_tokens: usize,
 }
 
 impl Builder {
     fn new(words: Words, how: &Reading) -> Self {
-        let (tokens, ends) = (Vec::new(), Vec::new());
-        Self { words, tokens, ends, unknown: 0, empty_documents: 0, format: how.format, most_tokens: how.most_tokens }
+        Self {
+            words,
+            tokens: Vec::new(),
+            ends: Vec::new(),
+            unknown: 0,
+            empty_documents: 0,
+            format: how.format,
+            first: None,
+            most_tokens: how.most_tokens,
+        }
     }
 
-    /// The corpus, how many words were skipped, and whether all files are text.
+    /// The corpus, how many words were skipped, and whether the files are text.
     fn read<P: AsRef<Path>>(mut self, files: &[P]) -> Result<(Corpus, u64, bool), CorpusError> {
         if files.is_empty() {
             return Err(CorpusError::NoFile);
         }
-        let mut text = true;
-        for file in files {
-            text &= self.read_file(file.as_ref())? == Format::Text;
-        }
+        files.iter().try_for_each(|file| self.read_file(file.as_ref()))?;
+        let text = matches!(self.first, Some((_, Format::Text)));
         self.tokens.shrink_to_fit();
         let corpus = Corpus { vocabulary: self.words.into_vocabulary(), tokens: self.tokens, ends: self.ends };
         Ok((corpus, self.unknown, text))
     }
 
-    fn read_file(&mut self, path: &Path) -> Result<Format, CorpusError> {
+    fn read_file(&mut self, path: &Path) -> Result<(), CorpusError> {
         let mut blocks = Blocks::open(path, "documents", LINE_LIMIT)?;
         let before = self.tokens.len() as u64 + self.unknown;
         let (mut line, mut parser) = (0, None);
         while let Some(block) = blocks.next(line)? {
             let mut rest = if line == 0 { without_mark(block) } else { block };
-            let parser = parser.get_or_insert_with(|| Parser::new(self.format.unwrap_or_else(|| detect(rest))));
+            let parser = match &mut parser {
+                Some(parser) => parser,
+                none => none.insert(Parser::new(self.format_of(path, rest)?)),
+            };
             while !rest.is_empty() {
                 let (text, after) = first_line(rest);
                 (rest, line) = (after, line + 1);
@@ -159,12 +185,22 @@ impl Builder {
         }
         let empty = |file| CorpusError::Empty { file };
         let Some(parser) = parser else { return Err(empty(blocks.file)) };
-        let format = parser.format();
         if let Err((line, problem)) = parser.finish(self) {
             return Err(CorpusError::Line { file: blocks.file, line, problem });
         }
         if self.tokens.len() as u64 + self.unknown == before {
             return Err(empty(blocks.file));
+        }
+        Ok(())
+    }
+
+    /// The format of a file that starts with these lines, if it is that of the files before.
+    fn format_of(&mut self, path: &Path, lines: &[u8]) -> Result<Format, CorpusError> {
+        let format = self.format.unwrap_or_else(|| detect(lines));
+        let file = name(path);
+        let (first, first_format) = self.first.get_or_insert_with(|| (file.clone(), format));
+        if *first_format != format {
+            return Err(CorpusError::Formats { file, format, first: first.clone(), first_format: *first_format });
         }
         Ok(format)
     }
@@ -207,14 +243,6 @@ impl Parser {
             Format::DocWord => Self::DocWord(DocWord::default()),
             Format::LdaC => Self::LdaC(Distinct::default()),
             Format::Text => Self::Text(String::new()),
-        }
-    }
-
-    fn format(&self) -> Format {
-        match self {
-            Self::DocWord(_) => Format::DocWord,
-            Self::LdaC(_) => Format::LdaC,
-            Self::Text(_) => Format::Text,
         }
     }
 
