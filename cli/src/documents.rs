@@ -48,6 +48,7 @@ pub(crate) fn refused(error: CorpusError) -> anyhow::Error {
         CorpusError::Formats { format: Format::Text, .. } | CorpusError::Formats { first_format: Format::Text, .. } => {
             anyhow!("{error}, and a list of words by --vocabulary")
         }
+        CorpusError::Unlisted { .. } => anyhow!("{error} by --vocabulary"),
         _ => error.into(),
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Options {
     /// The format of documents or examples [default: told by what the file holds]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// The words of docword or lda-c files, one a line [default: words are their numbers]
+    /// The words of docword or lda-c files, one a line; not needed if a model was trained without
     #[arg(long, value_name = "FILE")]
     vocabulary: Option<PathBuf>,
     /// The column of an example's label, by name or position from 1; 'none' to predict where there is none; the same whole

@@ -635,12 +635,12 @@ const CASES: &[Case] = &[
         "cut.csv.gz: the gzip data end too early after line 177; the file is incomplete",
     ),
     (
-        "eval words.model prose.txt --format docword",
+        "eval words.model prose.txt --format docword --vocabulary vocab.txt",
         1,
         "prose.txt:1: expected the number of documents alone on a line of the header, found 'These are not ratings at all.'",
     ),
     (
-        "eval words.model prose.txt --format lda-c",
+        "eval words.model prose.txt --format lda-c --vocabulary vocab.txt",
         1,
         "prose.txt:1: expected the number of distinct words at the start of the line, found 'These'",
     ),
@@ -655,7 +655,7 @@ const CASES: &[Case] = &[
         "four.txt:2: the header states 4 words and the vocabulary has 3; expected the same number",
     ),
     (
-        "eval words.model absurd.txt",
+        "train lda absurd.txt",
         1,
         "absurd.txt:1: more than 1048576 documents have no words; expected documents with words",
     ),

@@ -6,19 +6,30 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// Standard output of a command that succeeds.
 fn hemiola(directory: &Path, arguments: &str) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_hemiola"))
+    let output = run(directory, arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "hemiola {arguments}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Standard error of a command that succeeds or, as it should, does not.
+fn said(directory: &Path, arguments: &str, success: bool) -> String {
+    let output = run(directory, arguments);
+    assert_eq!(output.status.success(), success, "hemiola {arguments}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn run(directory: &Path, arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hemiola"))
         .args(arguments.split_whitespace())
         .current_dir(directory)
         .stdin(Stdio::null())
         .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "hemiola {arguments}: {said}");
-    String::from_utf8(output.stdout).unwrap()
+        .unwrap()
 }
 
 /// A directory with `docword.made.txt`, `vocab.made.txt` and `made.model`, whose topic is a word's number by 4.
@@ -100,6 +111,22 @@ fn documents_and_topics_are_explained() {
             fields[2].split(' ').map(|word| word.strip_prefix('w').unwrap().parse::<usize>().unwrap()).collect();
         assert!(numbers.len() == 3 && numbers.iter().all(|number| (number - 1) % 4 == topic), "{line}");
     }
+}
+
+#[test]
+fn documents_of_numbers_need_the_words_that_the_model_has() {
+    let (directory, _) = directory();
+    let path = directory.path();
+    let why = "is UCI bag-of-words, whose words are numbers, and those that are known are not";
+    let refused = format!("hemiola: docword.made.txt: {why}; expected a list of its words by --vocabulary\n");
+    assert_eq!(said(path, "predict made.model docword.made.txt", false), refused);
+    assert_eq!(said(path, "eval made.model docword.made.txt", false), refused);
+    let small = "--topics 2 --epochs 2 --quiet";
+    fs::write(path.join("some.txt"), "w2 w6 w10 w2\nw4\n").unwrap();
+    assert_eq!(said(path, &format!("train lda some.txt --test docword.made.txt {small}"), false), refused);
+    hemiola(path, &format!("train lda docword.made.txt --test docword.made.txt {small} --out numbers.model"));
+    let judged = hemiola(path, "eval numbers.model docword.made.txt");
+    assert!(judged.ends_with("unknown words   0\n"), "{judged}");
 }
 
 #[test]

@@ -304,9 +304,31 @@ fn other_files_are_read_with_a_known_vocabulary() {
     let refused = Corpus::read_known(&[&prose], &how, &known);
     assert!(matches!(refused, Err(CorpusError::WrittenOut { .. })), "{refused:?}");
     assert_eq!(documents(&Corpus::read_held_out(&[&prose], &how, &known).unwrap()), ["cat", "owl"]);
-    let error = Corpus::read_known(&[&counted], &Reading::default(), &known).unwrap_err().to_string();
+    let unheard = write("unheard.txt", "An emu\n");
+    let error = Corpus::read_known(&[&unheard], &Reading::default(), &known).unwrap_err().to_string();
     let expected = "holds none of the 2 words that are known; expected documents with the same vocabulary";
-    assert_eq!(error, format!("{}: {expected}", counted.display()));
+    assert_eq!(error, format!("{}: {expected}", unheard.display()));
+}
+
+#[test]
+fn numbers_are_words_only_where_all_known_words_are_numbers() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("data.txt");
+    let read = |text: &str, known: &[&str]| {
+        fs::write(&file, text).unwrap();
+        let read = Corpus::read_known(&[&file], &Reading::default(), &names(known));
+        read.map(|(corpus, _)| documents(&corpus))
+    };
+    let (bag, pairs) = ("2\n3\n2\n1 1 2\n2 3 1\n", "1 1:2\n1 3:1\n");
+    assert_eq!(read(bag, &["3", "1"]).unwrap(), ["1 1", "3"]);
+    assert_eq!(read(pairs, &["3", "1"]).unwrap(), ["1 1", "3"]);
+    for (text, format) in [(bag, "UCI bag-of-words"), (pairs, "lda-c")] {
+        for known in [["owl", "1"], ["3", "01"]] {
+            let error = read(text, &known).unwrap_err().to_string();
+            let why = "whose words are numbers, and those that are known are not; expected a list of its words";
+            assert_eq!(error, format!("{}: is {format}, {why}", file.display()), "{known:?}");
+        }
+    }
 }
 
 #[test]

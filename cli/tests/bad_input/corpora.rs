@@ -85,6 +85,24 @@ pub(crate) const CASES: &[Case] = &[
         1,
         "range.txt: is lda-c, and right.docword is UCI bag-of-words; expected files of one format",
     ),
+    (
+        "eval words.model right.docword",
+        1,
+        "right.docword: is UCI bag-of-words, whose words are numbers, and those that are known are not; expected a list of \
+         its words by --vocabulary",
+    ),
+    (
+        "predict words.model range.txt",
+        1,
+        "range.txt: is lda-c, whose words are numbers, and those that are known are not; expected a list of its words by \
+         --vocabulary",
+    ),
+    (
+        "train lda twice.txt --test range.txt",
+        1,
+        "range.txt: is lda-c, whose words are numbers, and those that are known are not; expected a list of its words by \
+         --vocabulary",
+    ),
     // UCI bag-of-words.
     (
         "train lda behind.docword",

@@ -43,6 +43,16 @@ pub enum CorpusError {
         /// The first file's format.
         first_format: Format,
     },
+    /// Documents that number their words without a list of them, where words are known that are not numbers.
+    #[error(
+        "{file}: is {format}, whose words are numbers, and those that are known are not; expected a list of its words"
+    )]
+    Unlisted {
+        /// The file as it was named.
+        file: String,
+        /// Its format.
+        format: Format,
+    },
     /// None of the words is in the vocabulary that was to be used.
     #[error("{file}: holds none of the {known} words that are known; expected documents with the same vocabulary")]
     NothingKnown {

@@ -80,6 +80,8 @@ impl Corpus {
     }
 
     /// Reads files with the words of a known vocabulary, such as that of a model; the others are skipped and counted.
+    ///
+    /// Files that number their words need a list of them, unless the words that are known are numbers.
     pub fn read_known<P: AsRef<Path>>(
         files: &[P],
         how: &Reading,
@@ -194,13 +196,16 @@ impl Builder {
         Ok(())
     }
 
-    /// The format of a file that starts with these lines, if it is that of the files before.
+    /// The format of a file that starts with these lines, if it suits the files before and the words that are known.
     fn format_of(&mut self, path: &Path, lines: &[u8]) -> Result<Format, CorpusError> {
         let format = self.format.unwrap_or_else(|| detect(lines));
         let file = name(path);
         let (first, first_format) = self.first.get_or_insert_with(|| (file.clone(), format));
         if *first_format != format {
             return Err(CorpusError::Formats { file, format, first: first.clone(), first_format: *first_format });
+        }
+        if format != Format::Text && !self.words.are_numbered() {
+            return Err(CorpusError::Unlisted { file, format });
         }
         Ok(format)
     }

@@ -48,6 +48,12 @@ impl Words {
         Self { vocabulary, closed: true, numbers }
     }
 
+    /// Whether it can be told which words a file means by numbers: those of a list, or words that are numbers.
+    pub(super) fn are_numbered(&self) -> bool {
+        let is_number = |word: &str| word.parse::<u64>().is_ok_and(|number| number.to_string() == word);
+        !self.closed || matches!(self.numbers, Numbers::Listed(_)) || self.vocabulary.iter().all(is_number)
+    }
+
     /// How many words the file of words lists, if there is one.
     pub(super) fn listed_length(&self) -> Option<usize> {
         match &self.numbers {
