@@ -273,13 +273,21 @@ fn words_are_left_out_as_asked() {
     let directory = tempfile::tempdir().unwrap();
     let list = directory.path().join("stop.txt");
     fs::write(&list, "Owl\n\nthe\n").unwrap();
-    let stopped = Pruning { stop_words: StopWords::File(list), ..all };
+    let stopped = Pruning { stop_words: StopWords::File(list.clone()), ..all };
     assert_eq!(pruned(stopped.clone()), ["and cat", "dog", "cat cat", "emu"]);
     let how = Reading { pruning: stopped, ..Reading::default() };
     let listed = read(b"2 0:1 1:1\n", Some(b"owl\nthe\n"), &how);
     assert!(matches!(listed, Err(CorpusError::NothingLeft { words: 2, .. })), "{listed:?}");
     let listed = read(b"2 0:1 1:1\n", Some(b"owl\nthe\n"), &Reading::default()).unwrap();
     assert_eq!(documents(&listed), ["owl the"], "English stop words are for text");
+    for several in ["owl, cat", "owl cat", "owl,"] {
+        fs::write(&list, format!("the\n{several}\n")).unwrap();
+        let error = read(text, None, &how).unwrap_err().to_string();
+        assert_eq!(error, format!("{}:2: expected one word a line, found '{several}'", list.display()));
+    }
+    fs::write(&list, "New York\nOWL\n").unwrap();
+    let listed = read(b"3 0:1 1:1 2:1\n", Some(b"new york\nOwl\nParis\n"), &how).unwrap();
+    assert_eq!(documents(&listed), ["Paris"], "a vocabulary may have names of several words");
 }
 
 #[test]
@@ -359,6 +367,32 @@ fn files_of_one_corpus_have_one_format() {
     let text = Reading { format: Some(Format::Text), ..Reading::default() };
     let told = write("told.txt", "1 2:1 emu\n");
     assert_eq!(documents(&Corpus::read(&[&files[2].0, &told], &text).unwrap()), ["owl", "cat", "emu"]);
+}
+
+#[test]
+fn a_vocabulary_of_text_is_read_as_text_is() {
+    let text = "Paris, the café; DON\u{2019}T\nemu\n".as_bytes();
+    let listed = |list: &str| read(text, Some(list.as_bytes()), &Reading::default());
+    let corpus = listed("PARIS\nCafé\nDon\u{2019}t\nemus\n").unwrap();
+    assert_eq!(corpus.vocabulary, names(&["paris", "café", "emus"]), "but for an English stop word");
+    assert_eq!(documents(&corpus), ["paris café", ""]);
+    let never = |word| {
+        format!(
+            "'{word}' is not one word of text, letters and digits with a letter among them; expected one word a line"
+        )
+    };
+    let prose: &[u8] = b"Paris\n";
+    check_refusals(&[
+        (prose, Some(b"paris\nNew York\n"), &format!("vocab.txt:2: {}", never("New York"))),
+        (prose, Some(b"1984\n"), &format!("vocab.txt:1: {}", never("1984"))),
+        (
+            prose,
+            Some(b"Paris\nowl\nPARIS\n"),
+            "vocab.txt:3: the word 'paris' stands on line 1, too; expected each word once",
+        ),
+    ]);
+    let pairs = read(b"2 0:1 1:1\n", Some(b"New York\nnew york\n"), &Reading::default()).unwrap();
+    assert_eq!(pairs.vocabulary, names(&["New York", "new york"]), "of other formats as they are written");
 }
 
 #[test]

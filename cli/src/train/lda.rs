@@ -75,7 +75,8 @@ pub(crate) struct Problem {
 struct Documents {
     #[command(flatten)]
     reading: DocumentOptions,
-    /// Leave out the words of this file, one a line; 'none' leaves out none [default: the usual ones of English, in text]
+    /// Leave out the words of this file, one a line, in place of the usual ones of English; 'none' leaves out none
+    /// [default: the usual ones of English, in text]
     #[arg(long, value_name = "FILE")]
     stop_words: Option<PathBuf>,
     /// Leave out words that are in fewer documents

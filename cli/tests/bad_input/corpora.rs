@@ -209,6 +209,18 @@ pub(crate) const CASES: &[Case] = &[
         1,
         "prose.txt: holds none of the 2 words that are known; expected documents with the same vocabulary",
     ),
+    (
+        "train lda twice.txt --vocabulary cities.txt",
+        1,
+        "cities.txt:2: 'New York' is not one word of text, letters and digits with a letter among them; expected one word \
+         a line",
+    ),
+    (
+        "train lda twice.txt --vocabulary capitals.txt",
+        1,
+        "capitals.txt:2: the word 'paris' stands on line 1, too; expected each word once",
+    ),
+    ("train lda twice.txt --stop-words row.txt", 1, "row.txt:2: expected one word a line, found 'cats, dogs, paris'"),
     ("train lda twice.txt --stop-words folder", 1, "folder: is a directory; expected a file of words"),
     ("train lda twice.txt --stop-words empty.csv", 1, "empty.csv: holds no words; expected one word a line"),
     (
@@ -344,6 +356,9 @@ const FILES: &[(&str, &[u8])] = &[
     ("numbers.txt", b"1984 3 4\n"),
     ("small.txt", b"the and of\n"),
     ("gap.txt", b"cat\n\nowl\n"),
+    ("cities.txt", b"Paris\nNew York\n"),
+    ("capitals.txt", b"paris\nPARIS\n"),
+    ("row.txt", b"emu\ncats, dogs, paris\n"),
     ("nothing.docword", b"0\n0\n0\n"),
     ("right.docword", b"2\n3\n1\n1 1 1\n"),
     ("behind.docword", b"2\n3\n2\n2 1 1\n1 1 1\n"),

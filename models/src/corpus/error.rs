@@ -200,6 +200,18 @@ pub enum LineProblem {
         /// Where it stood first.
         line: u64,
     },
+    /// A line of a list of words has several.
+    #[error("expected one word a line, found '{found}'")]
+    Several {
+        /// The line, shortened.
+        found: String,
+    },
+    /// A word of a vocabulary for text is none that text is cut into.
+    #[error("'{found}' is not one word of text, letters and digits with a letter among them; expected one word a line")]
+    NotInText {
+        /// The line, shortened.
+        found: String,
+    },
     /// Too many documents have no words to be a real corpus.
     #[error("more than {EMPTY_LIMIT} documents have no words; expected documents with words")]
     EmptyDocuments,

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Corpus, CorpusError, words};
+use super::{Corpus, CorpusError, LineProblem, text, words};
 use crate::Names;
+use crate::line_blocks::shortened;
 
 /// Which words are left out because they say nothing of what a document is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub enum StopWords {
     EnglishInText,
     /// None.
     None,
-    /// Those of a file, one a line.
+    /// Those of a file, one a line, in any case of letters.
     File(PathBuf),
 }
 
@@ -40,10 +41,10 @@ impl Corpus {
     /// Leaves words out; those that stay are numbered anew, in their order. What is wrong is said of `file`.
     pub(super) fn prune(&mut self, what: &Pruning, english: bool, file: &str) -> Result<(), CorpusError> {
         let stop_words = match &what.stop_words {
-            StopWords::File(file) => read_stop_words(file)?,
+            StopWords::File(file) => read_stop_words(file, &self.vocabulary)?,
             _ => Names::default(),
         };
-        let stopped = |word: &str| stop_words.get(word).is_some() || (english && is_english(word));
+        let stopped = |word: &str| stop_words.get(&text::folded(word)).is_some() || (english && is_english(word));
         let counts = self.counts();
         let most_documents = what.greatest_share * self.documents() as f64;
         let mut kept: Vec<u32> = (0..)
@@ -117,18 +118,28 @@ struct Count {
     last_document: u32,
 }
 
-fn read_stop_words(file: &Path) -> Result<Names, CorpusError> {
+fn read_stop_words(file: &Path, vocabulary: &Names) -> Result<Names, CorpusError> {
     let mut stop_words = Names::default();
     words::each_word(file, |word, line| {
         if word.is_empty() {
             return Ok(());
         }
-        stop_words.intern(&word.to_lowercase()).map(drop).map_err(|full| (line, full.into()))
+        let folded = text::folded(word);
+        // A vocabulary may count a name of several words as one.
+        let known = || vocabulary.get(word).or_else(|| vocabulary.get(&folded)).is_some();
+        if word.contains(is_between_words) && !known() {
+            return Err((line, LineProblem::Several { found: shortened(word.as_bytes()) }));
+        }
+        stop_words.intern(&folded).map(drop).map_err(|full| (line, full.into()))
     })?;
     if stop_words.is_empty() {
         return Err(CorpusError::NoWords { file: file.display().to_string() });
     }
     Ok(stop_words)
+}
+
+fn is_between_words(character: char) -> bool {
+    character.is_whitespace() || matches!(character, ',' | ';')
 }
 
 fn is_english(word: &str) -> bool {

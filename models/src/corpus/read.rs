@@ -46,7 +46,8 @@ impl fmt::Display for Format {
 pub struct Reading {
     /// The format of the files, if it is not to be told by what they hold.
     pub format: Option<Format>,
-    /// A file with the words of UCI bag-of-words or lda-c, one a line; else words are their numbers as text.
+    /// A file with the words of UCI bag-of-words or lda-c, one a line; else words are their numbers as text. Of text it
+    /// has, in any case of letters, the only words that are read.
     pub vocabulary: Option<PathBuf>,
     /// Which words are left out, where the vocabulary is not known before.
     pub pruning: Pruning,
@@ -66,7 +67,7 @@ impl Corpus {
     /// Documents without words are kept, so that a document's number says where it was in the files.
     pub fn read<P: AsRef<Path>>(files: &[P], how: &Reading) -> Result<Self, CorpusError> {
         let words = match &how.vocabulary {
-            Some(file) => Words::listed(words::read_vocabulary(file)?),
+            Some(file) => Words::listed(file)?,
             None => Words::unlisted(),
         };
         let (mut corpus, _, text) = Builder::new(words, how).read(files)?;
@@ -123,7 +124,7 @@ fn first_name<P: AsRef<Path>>(files: &[P]) -> String {
 }
 
 /// A file as messages name it.
-fn name(file: &Path) -> String {
+pub(super) fn name(file: &Path) -> String {
     if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() }
 }
 
@@ -204,7 +205,9 @@ impl Builder {
         if *first_format != format {
             return Err(CorpusError::Formats { file, format, first: first.clone(), first_format: *first_format });
         }
-        if format != Format::Text && !self.words.are_numbered() {
+        if format == Format::Text {
+            self.words.fold_list()?;
+        } else if !self.words.are_numbered() {
             return Err(CorpusError::Unlisted { file, format });
         }
         Ok(format)

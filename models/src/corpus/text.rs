@@ -3,6 +3,8 @@
 //! A word is a run of letters and digits with a letter in it, lower-cased; an apostrophe between two of them is part
 //! of the word.
 
+use std::convert::Infallible;
+
 use super::LineProblem;
 use super::read::Builder;
 
@@ -19,6 +21,24 @@ pub(super) fn line(line: &[u8], word: &mut String, builder: &mut Builder) -> Res
     builder.end_document()
 }
 
+/// A word of a list in the letters that text would have it in.
+pub(super) fn folded(word: &str) -> String {
+    let mut folded = String::with_capacity(word.len());
+    word.chars().for_each(|character| push_folded(&mut folded, character));
+    folded
+}
+
+/// As [`folded`], if text could have it as one word.
+pub(super) fn folded_word(word: &str) -> Option<String> {
+    let folded = folded(word);
+    let mut whole = false;
+    let Ok(()) = for_each_word(word, &mut String::new(), |found| {
+        whole |= found == folded;
+        Ok::<(), Infallible>(())
+    });
+    whole.then_some(folded)
+}
+
 fn for_each_word<E>(text: &str, word: &mut String, mut receive: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
@@ -29,12 +49,8 @@ fn for_each_word<E>(text: &str, word: &mut String, mut receive: impl FnMut(&str)
         let mut lettered = false;
         let mut next = Some(character);
         while let Some(character) = next {
-            if is_apostrophe(character) {
-                word.push('\'');
-            } else {
-                lettered |= character.is_alphabetic();
-                push_lowercase(word, character);
-            }
+            lettered |= character.is_alphabetic();
+            push_folded(word, character);
             let mut ahead = characters.clone();
             let following = ahead.next().filter(|&following| {
                 is_inner(following) || (is_apostrophe(following) && ahead.next().is_some_and(is_inner))
@@ -58,8 +74,10 @@ fn is_apostrophe(character: char) -> bool {
     matches!(character, '\'' | '\u{2019}')
 }
 
-fn push_lowercase(word: &mut String, character: char) {
-    if character.is_ascii() {
+fn push_folded(word: &mut String, character: char) {
+    if is_apostrophe(character) {
+        word.push('\'');
+    } else if character.is_ascii() {
         word.push(character.to_ascii_lowercase());
     } else {
         word.extend(character.to_lowercase());
@@ -92,5 +110,15 @@ mod tests {
             ["ünïcode", "été", "e\u{301}te\u{301}", "日本語", "don", "t"]
         );
         assert_eq!(words("a_b-c\td"), ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn a_listed_word_is_folded_as_text_is() {
+        for listed in ["PARIS", "Café", "don\u{2019}T", "ΟΔΟΣ", "İstanbul", "2nd"] {
+            assert_eq!(folded_word(listed), words(listed).pop(), "{listed}");
+        }
+        for never in ["New York", "1984", "C++", "'tis", "", "state-of-the-art", "9'9"] {
+            assert_eq!(folded_word(never), None, "{never}");
+        }
     }
 }

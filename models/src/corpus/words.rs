@@ -1,10 +1,11 @@
 //! What the words of a file are in a corpus: its own vocabulary, or one that was known before.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hashbrown::HashMap;
 
-use super::{CorpusError, LineProblem};
+use super::read::name;
+use super::{CorpusError, LineProblem, text};
 use crate::Names;
 use crate::line_blocks::{Blocks, first_line, shortened, without_mark};
 
@@ -16,6 +17,8 @@ pub(super) struct Words {
     vocabulary: Names,
     /// Whether new words are skipped rather than added.
     closed: bool,
+    /// The file of the vocabulary, if its words are still as that has them.
+    list: Option<PathBuf>,
     numbers: Numbers,
 }
 
@@ -29,14 +32,15 @@ enum Numbers {
 
 impl Words {
     /// The words of a file, numbered as there.
-    pub(super) fn listed(vocabulary: Names) -> Self {
+    pub(super) fn listed(file: &Path) -> Result<Self, CorpusError> {
+        let vocabulary = read_vocabulary(file)?;
         let numbers = (0..vocabulary.len() as u32).map(Some).collect();
-        Self { vocabulary, closed: true, numbers: Numbers::Listed(numbers) }
+        Ok(Self { vocabulary, closed: true, list: Some(file.to_owned()), numbers: Numbers::Listed(numbers) })
     }
 
     /// Words that are numbered by their first appearance.
     pub(super) fn unlisted() -> Self {
-        Self { vocabulary: Names::default(), closed: false, numbers: Numbers::Unlisted(HashMap::new()) }
+        Self { vocabulary: Names::default(), closed: false, list: None, numbers: Numbers::Unlisted(HashMap::new()) }
     }
 
     /// The words of a known vocabulary, whatever numbers the file `list` gives them.
@@ -45,7 +49,22 @@ impl Words {
             Some(list) => Numbers::Listed(list.iter().map(|word| vocabulary.get(word)).collect()),
             None => Numbers::Unlisted(HashMap::new()),
         };
-        Self { vocabulary, closed: true, numbers }
+        Self { vocabulary, closed: true, list: None, numbers }
+    }
+
+    /// Makes the words of a list those that text has, where they could not be met as they are written.
+    pub(super) fn fold_list(&mut self) -> Result<(), CorpusError> {
+        let Some(file) = self.list.take() else { return Ok(()) };
+        let mut folded = Names::default();
+        for (line, word) in (1..).zip(self.vocabulary.iter()) {
+            let never = || LineProblem::NotInText { found: shortened(word.as_bytes()) };
+            let added = text::folded_word(word).ok_or_else(never).and_then(|word| add_line(&mut folded, &word));
+            if let Err(problem) = added {
+                return Err(CorpusError::Line { file: name(&file), line, problem });
+            }
+        }
+        self.vocabulary = folded;
+        Ok(())
     }
 
     /// Whether it can be told which words a file means by numbers: those of a list, or words that are numbers.
@@ -104,17 +123,21 @@ pub(super) fn read_vocabulary(file: &Path) -> Result<Names, CorpusError> {
         if let Some(blank) = blank {
             return Err((blank, LineProblem::Blank));
         }
-        // Every line before this one had a word of its own.
-        if let Some(before) = words.get(word) {
-            let word = shortened(word.as_bytes());
-            return Err((line, LineProblem::Twice { word, line: u64::from(before) + 1 }));
-        }
-        words.intern(word).map(drop).map_err(|full| (line, full.into()))
+        add_line(&mut words, word).map_err(|problem| (line, problem))
     })?;
     if words.is_empty() {
         return Err(CorpusError::NoWords { file: file.display().to_string() });
     }
     Ok(words)
+}
+
+/// Adds the word of a line, where every line before it had a word of its own.
+fn add_line(words: &mut Names, word: &str) -> Result<(), LineProblem> {
+    if let Some(before) = words.get(word) {
+        return Err(LineProblem::Twice { word: shortened(word.as_bytes()), line: u64::from(before) + 1 });
+    }
+    words.intern(word)?;
+    Ok(())
 }
 
 /// Hands out the word of every line, without blanks around it, and the line's number; a problem names its line.
