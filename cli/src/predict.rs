@@ -1,6 +1,7 @@
 //! `hemiola predict`: the ratings to expect for pairs of user and item, the topics of documents, or classes of examples.
 
 use crate::failure::usage;
+use crate::progress::say;
 use crate::{classify, documents, logistic, metric, numbers, reading};
 use anyhow::Result;
 use clap::Args;
@@ -117,6 +118,11 @@ fn predict_topics(arguments: &Arguments) -> Result<()> {
         writeln!(out)?;
     }
     out.flush()?;
+    let unknown = (0..corpus.documents()).filter(|&document| corpus.document(document).is_empty()).count();
+    if unknown > 0 {
+        let all = corpus.documents();
+        say(&format!("documents without a word that the model knows: {unknown} of {all}; their topics tell nothing"));
+    }
     Ok(())
 }
 

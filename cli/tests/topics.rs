@@ -100,6 +100,12 @@ fn documents_and_topics_are_explained() {
     assert!(lines[1].starts_with("2,0,0.2500,1,0.2500"), "{lines:?}");
     assert!(lines.iter().all(|line| line.split(',').count() == 5));
     assert_eq!(hemiola(path, "predict made.model some.txt").lines().next().unwrap().split(',').count(), 9);
+    fs::write(path.join("unheard.txt"), "nothing of it\nw4 again\n").unwrap();
+    assert_eq!(
+        said(path, "predict made.model some.txt unheard.txt", true),
+        "documents without a word that the model knows: 2 of 5; their topics tell nothing\n"
+    );
+    assert_eq!(said(path, "predict made.model docword.made.txt --vocabulary vocab.made.txt", true), "");
 
     let topics = hemiola(path, "topics made.model --words 3");
     let lines: Vec<&str> = topics.lines().collect();
