@@ -87,6 +87,15 @@ fn classes_are_learnt_alike_on_every_driver_and_after_a_checkpoint() {
     let (code, _, error) = hemiola(path, &["eval", "threads.model", "swapped.csv", "--label", "species"]);
     assert_eq!(code, Some(1));
     assert!(error.starts_with("hemiola: swapped.csv:1: column 1 is called 'height'; expected 'width'"), "{error}");
+    // The label is known by not being a feature, wherever it is.
+    let mut first = String::new();
+    for line in flowers().lines() {
+        let (features, label) = line.rsplit_once(',').unwrap();
+        first.push_str(&format!("{label},{features}\n"));
+    }
+    std::fs::write(path.join("first.csv"), first).unwrap();
+    assert!(run("eval threads.model first.csv").contains("accuracy  1.0000"));
+    assert_eq!(run("predict threads.model first.csv"), run("predict threads.model flowers.csv --label species"));
     let bsp = format!("{common} --consistency bsp --quiet");
     let weights = |model: &str| std::fs::read(path.join(model).join("weights.safetensors")).unwrap();
     run(&format!("{bsp} --epochs 8 --workers 2 --out bsp.model"));

@@ -69,7 +69,10 @@ impl Layout {
         };
         let (label, by_name) = match label {
             LabelColumn::Absent => (None, false),
-            LabelColumn::Guess => guessed().map_or((Some(columns - 1), false), |position| (Some(position), true)),
+            LabelColumn::Guess => {
+                let named = left_over(&fields, known).or_else(guessed);
+                named.map_or((Some(columns - 1), false), |position| (Some(position), true))
+            }
             LabelColumn::Name(name) => {
                 let position =
                     named(name).ok_or_else(|| ExampleProblem::NoSuchColumn { name: shortened(name.as_bytes()) })?;
@@ -178,6 +181,17 @@ impl Layout {
         reader.examples.end(label);
         Ok(())
     }
+}
+
+/// The one column of a header that is none of the known features, where the others are these in order.
+fn left_over(fields: &Fields<'_>, known: &[String]) -> Option<usize> {
+    if known.is_empty() || fields.len() != known.len() + 1 {
+        return None;
+    }
+    let differs = fields.iter().zip(known).position(|(field, name)| **field != *name.as_bytes());
+    let label = differs.unwrap_or(known.len());
+    let behind = fields[label + 1..].iter().zip(&known[label..]);
+    behind.into_iter().all(|(field, name)| **field == *name.as_bytes()).then_some(label)
 }
 
 /// The first separator that gives the line two columns; one column will do where there is no label.
