@@ -16,6 +16,10 @@
 //! - A word's part `∏_k Γ(n_wk + β)` of the joint distribution is an integral over proportions in the same way. Given
 //!   those, `p_w ~ Dirichlet(n_w + β)`, a token's conditional is `(n_dk + α) p_wk / (n_k + βW)`, and `p_wk` cancels.
 //!
+//! An urn that holds the topics of a word's or a document's tokens gives a draw for one random number, as an alias table does,
+//! and is filled in one go through them. A word's row of counts, one for each topic, is gone through once in a sweep, so the
+//! words with fewer tokens than there are topics cost more than their tokens.
+//!
 //! Neither `θ` nor `p` is ever computed. With one worker all counts in the ratios are current and the token itself is out
 //! of them, so that this leaves the same distribution as it is as the Gibbs sampler does. Successive topics of a token
 //! depend on one another, so it needs more sweeps.

@@ -44,8 +44,8 @@ pub const NO_TOPIC: Topic = Topic::MAX;
 pub enum Sampler {
     /// From the conditional itself, in time that grows with the number of topics in a document.
     Sparse,
-    /// By proposals that are accepted or not, in time that does not depend on the number of topics. A pass takes less
-    /// time, and there must be more of them.
+    /// By proposals that are accepted or not, in time that does not depend on the number of topics, but that a word's counts
+    /// are gone through once in a pass. A pass takes less time, and there must be more of them.
     MetropolisHastings,
     /// Whichever of the two is sooner at the same likelihood for such documents and so many topics.
     Auto,
