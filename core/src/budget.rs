@@ -15,7 +15,7 @@ pub struct Budget {
     pub priority: Priority,
 }
 
-/// The least budget: [`MESSAGE_BYTES_MIN`] with their headers take a thirtieth of a second of it.
+/// The least budget: the shortest messages take a thirtieth of a second of it.
 pub const BYTES_PER_SECOND_MIN: u64 = 12_500;
 /// No message is longer than the bytes of this part of a second, unless it is one row.
 const MESSAGES_PER_SECOND: u64 = 100;

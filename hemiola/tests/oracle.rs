@@ -167,7 +167,7 @@ fn faults(dice: &mut Dice, nodes: u32) -> Faults {
 
 fn budget(dice: &mut Dice) -> Budget {
     let priorities = [Priority::Random, Priority::RoundRobin, Priority::AbsoluteMagnitude, Priority::RelativeMagnitude];
-    let bytes_per_second = 10f64.powf(dice.between(4.0, 7.5)) as u64;
+    let bytes_per_second = 10f64.powf(dice.between(4.1, 7.5)) as u64;
     Budget { bytes_per_second, priority: priorities[dice.below(4) as usize] }
 }
 
