@@ -54,10 +54,12 @@ with tempfile.TemporaryDirectory() as folder:
     for name, job in jobs.items():
         print(f"{name}:")
         turns = []
-        for _ in range(TURNS):
-            turns.append({budget: train(folder, job + (["--bandwidth", budget] if budget else []))
-                          for budget in (None, *BUDGETS)})
-        medians = {budget: statistics.median(turn[budget][0] for turn in turns) for budget in turns[0]}
+        for turn in range(TURNS):
+            # Another goes first every time, so that a machine that slows down or speeds up favours none.
+            order = [*BUDGETS, None]
+            order = order[turn % len(order):] + order[:turn % len(order)]
+            turns.append({budget: train(folder, job + (["--bandwidth", budget] if budget else [])) for budget in order})
+        medians = {budget: statistics.median(turn[budget][0] for turn in turns) for budget in (None, *BUDGETS)}
         for budget, seconds in medians.items():
             ratio = statistics.median(turn[budget][0] / turn[None][0] for turn in turns)
             worst = max(worst, ratio)

@@ -21,7 +21,7 @@ pub const BYTES_PER_SECOND_MIN: u64 = 12_500;
 const MESSAGES_PER_SECOND: u64 = 100;
 /// Nor than this, which is all that either end has to hold of one. With less, a node of a fast network is asked for early data
 /// so often that its workers notice (`bench/run overhead`).
-const MESSAGE_BYTES_MAX: u64 = 4 << 20;
+const MESSAGE_BYTES_MAX: u64 = 16 << 20;
 /// Nor shorter, if it has as much to hold: messages would be headers for the most part.
 const MESSAGE_BYTES_MIN: usize = 256;
 
