@@ -63,8 +63,7 @@ fn describe(checkpoint: &Checkpoint) -> String {
     let manifest = &checkpoint.manifest;
     let (workers, servers) = (plural(manifest.workers, "worker"), plural(manifest.servers, "shard"));
     let megabytes = checkpoint.bytes() as f64 / 1e6;
-    let model = manifest.identity.iter().find(|(name, _)| name == "model").map(|(_, model)| format!("{model}, "));
-    let model = model.unwrap_or_default();
+    let model = manifest.setting("model").map(|model| format!("{model}, ")).unwrap_or_default();
     format!("{model}clock {}, {workers}, {servers}, {megabytes:.1} MB in {:.2} s", manifest.clock, manifest.seconds)
 }
 

@@ -6,7 +6,7 @@ use crate::worker::Worker;
 use crate::{sim, tcp, threads};
 use hemiola_core::filter::ledger::FilterSaving;
 use hemiola_core::task::service::Tenant;
-use hemiola_core::{Clock, StalenessHistogram, TableSchema};
+use hemiola_core::{Budget, Clock, StalenessHistogram, TableSchema};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -104,6 +104,15 @@ impl Deployment {
             Self::Threads { workers, .. } => *workers,
             Self::Tcp(config) => config.processes * config.workers_per_process,
             Self::Sim(config) => config.nodes * config.workers_per_node,
+        }
+    }
+
+    /// What every node may send, if that is limited.
+    pub(crate) fn budget(&self) -> Option<Budget> {
+        match self {
+            Self::Threads { .. } => None,
+            Self::Tcp(config) => config.budget,
+            Self::Sim(config) => config.budget,
         }
     }
 }

@@ -193,18 +193,19 @@ pub fn run_observed(
         return Err(FactorsError::Workers { workers: per_process }.into());
     }
     let broadcast = schema.broadcast(workers)?;
+    if deployment.budget().is_some() {
+        return Err(FactorsError::Budget.into());
+    }
     let program = |worker: &mut Worker| program(&mut Peer::new(worker, &broadcast, schema.init));
     match deployment {
         Deployment::Threads { workers, timeout } => {
             let job = schema.job(vec![*workers], &Filters::default())?;
             threads::run_peers(*timeout, &job, &broadcast, &program, observer)
         }
-        Deployment::Tcp(config) if config.budget.is_some() => Err(FactorsError::Budget.into()),
         Deployment::Tcp(config) => {
             let job = schema.job(vec![1; workers as usize], &config.filters)?;
             tcp::run_peers(config, &job, &broadcast, &program, observer)
         }
-        Deployment::Sim(config) if config.budget.is_some() => Err(FactorsError::Budget.into()),
         Deployment::Sim(config) if config.saving.is_some() => Err(FactorsError::Saving.into()),
         Deployment::Sim(config) => {
             let job = schema.job(vec![1; workers as usize], &config.filters)?;

@@ -147,12 +147,7 @@ fn refused_filter(table: &TableSchema) -> Option<TaskError> {
 
 /// The jobs as the servers know them.
 fn tenants(deployment: &Deployment, jobs: &[Job<'_>]) -> Result<Vec<Tenant>, TaskError> {
-    let has_budget = match deployment {
-        Deployment::Threads { .. } => false,
-        Deployment::Tcp(config) => config.budget.is_some(),
-        Deployment::Sim(config) => config.budget.is_some(),
-    };
-    if has_budget {
+    if deployment.budget().is_some() {
         return Err(TaskError::Budget);
     }
     let (mut worker, mut table) = (0, 0);

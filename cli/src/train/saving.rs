@@ -117,9 +117,7 @@ impl Options {
 
     /// A number that the checkpoint to go on from records. Whether it can be gone on from is seen later.
     pub(crate) fn recorded(&self, name: &str) -> Option<u32> {
-        let checkpoint = newest(self.resume.as_ref()?)?.1.ok()?;
-        let (_, value) = checkpoint.manifest.identity.iter().find(|(other, _)| other == name)?;
-        value.parse().ok()
+        newest(self.resume.as_ref()?)?.1.ok()?.manifest.setting(name)?.parse().ok()
     }
 }
 

@@ -45,6 +45,14 @@ pub struct Manifest {
     pub files: Vec<FileEntry>,
 }
 
+impl Manifest {
+    /// One of the things that must be the same.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.identity.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+}
+
 /// A table as a manifest has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableEntry {

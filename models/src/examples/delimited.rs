@@ -190,8 +190,8 @@ fn left_over(fields: &Fields<'_>, known: &[String]) -> Option<usize> {
     }
     let differs = fields.iter().zip(known).position(|(field, name)| **field != *name.as_bytes());
     let label = differs.unwrap_or(known.len());
-    let behind = fields[label + 1..].iter().zip(&known[label..]);
-    behind.into_iter().all(|(field, name)| **field == *name.as_bytes()).then_some(label)
+    let mut behind = fields[label + 1..].iter().zip(&known[label..]);
+    behind.all(|(field, name)| **field == *name.as_bytes()).then_some(label)
 }
 
 /// The first separator that gives the line two columns; one column will do where there is no label.
