@@ -165,7 +165,7 @@ impl Embedded {
     pub fn inc(&mut self, table: TableId, rows: &[u64], updates: &Values) -> Result<Poll<()>, Misuse> {
         let slot = self.table(table)?;
         check_update(&slot.schema, rows, updates)?;
-        if slot.is_lent(&Rows::List(rows)) || slot.must_wait(&Rows::List(rows)) {
+        if slot.is_lent(&Rows::List(rows)) || slot.must_wait_to_change(rows) {
             return Ok(Poll::Pending);
         }
         if let Some(snapshot) = &mut slot.snapshot {
@@ -185,14 +185,14 @@ impl Embedded {
         let slot = self.table(table)?;
         check_lease(&slot.schema)?;
         check_rows(&slot.schema, rows)?;
-        if slot.is_lent(rows) || slot.must_wait(rows) {
+        if slot.is_lent(rows) || slot.must_wait_to_lend(rows) {
             return Ok(Poll::Pending);
         }
         let Store::Flat(slab) = &mut slot.store else { unreachable!("only flat tables are leased") };
         let (lent, shape) = (&mut slot.lent, slab.shape);
         let lend = |index: usize| {
             if let Some(snapshot) = &mut slot.snapshot {
-                snapshot.keep_chunk(slab, None, index);
+                snapshot.keep_chunk(slab, index);
             }
             lent[index] = Some(worker);
             LeasedChunk { index, numbers: std::mem::take(&mut slab.chunks[index]), origin: Vec::new() }
@@ -321,9 +321,17 @@ impl Embedded {
 
 impl EmbeddedTable {
     /// Whether a change of `rows` must wait until more of a checkpoint has been taken out.
-    fn must_wait(&self, rows: &Rows<'_>) -> bool {
+    fn must_wait_to_change(&self, rows: &[u64]) -> bool {
         match (&self.snapshot, &self.store) {
-            (Some(snapshot), Store::Flat(slab)) => snapshot.must_wait(slab, rows.chunks(&slab.shape).into_iter()),
+            (Some(snapshot), Store::Flat(slab)) => snapshot.must_wait_for_rows(slab, rows),
+            _ => false,
+        }
+    }
+
+    /// The same of lending the chunks that hold `rows`.
+    fn must_wait_to_lend(&self, rows: &Rows<'_>) -> bool {
+        match (&self.snapshot, &self.store) {
+            (Some(snapshot), Store::Flat(slab)) => snapshot.must_wait_for_chunks(slab, &rows.chunks(&slab.shape)),
             _ => false,
         }
     }

@@ -384,6 +384,12 @@ impl Shard {
         None
     }
 
+    /// Whether the checkpoint that is being taken keeps so much that it should be taken out in haste.
+    pub fn checkpoint_is_large(&self) -> bool {
+        let is_large = |table: &ShardTable| table.snapshot.as_ref().is_some_and(|it| it.is_large(&table.store));
+        self.tables.iter().any(is_large)
+    }
+
     /// Gives up a checkpoint that is being taken, if there is one.
     pub fn end_checkpoint(&mut self) {
         self.checkpoint.1 = false;

@@ -94,18 +94,6 @@ impl Slab {
         Self { shape, chunks: (0..shape.chunks()).map(chunk).collect() }
     }
 
-    /// A slab of the same shape without any chunk.
-    pub(crate) fn empty(&self) -> Self {
-        Self { shape: self.shape, chunks: vec![Vec::new(); self.chunks.len()] }
-    }
-
-    /// Takes over a chunk of another slab, unless it is here already: everything that belongs to its rows.
-    pub(crate) fn copy_chunk(&mut self, from: &Self, chunk: usize) {
-        if self.chunks[chunk].is_empty() {
-            self.chunks[chunk] = from.chunks[chunk].clone();
-        }
-    }
-
     /// The first of `rows` that does not exist or whose chunk is not here.
     pub(crate) fn first_absent(&self, rows: &[u64]) -> Option<u64> {
         let outside = rows.iter().copied().find(|&row| row >= self.shape.rows);
@@ -164,18 +152,22 @@ impl Slab {
 
     /// Reads a number of every cache line of narrow rows, so that their misses overlap instead of following one another.
     /// Of rows that lie together the processor sees by itself which comes next.
-    fn bring_near(&self, rows: &[u64]) {
+    pub(crate) fn bring_near(&self, rows: &[u64]) {
         let span = rows.last().zip(rows.first()).map_or(0, |(last, first)| last.wrapping_sub(*first));
         if self.shape.width <= 4 * LINE && span >= 4 * GROUP as u64 {
-            let line = |row: &u64| self.row(*row).iter().step_by(LINE).fold(0, |bits, x| bits ^ x.to_bits());
-            std::hint::black_box(rows.iter().fold(0, |bits, row| bits ^ line(row)));
+            // A row that does not begin with a line may end in one more.
+            let lines = |row: &u64| {
+                let row = self.row(*row);
+                row.iter().step_by(LINE).chain(row.last()).fold(0, |bits, x| bits ^ x.to_bits())
+            };
+            std::hint::black_box(rows.iter().fold(0, |bits, row| bits ^ lines(row)));
         }
     }
 }
 
 /// How many numbers a cache line has, and how many rows are brought near together.
-const LINE: usize = 16;
-const GROUP: usize = 16;
+pub(crate) const LINE: usize = 16;
+pub(crate) const GROUP: usize = 16;
 
 #[inline]
 pub(crate) fn add(row: &mut [f32], update: &[f32]) {

@@ -1,20 +1,23 @@
 //! A table as it is exactly after a clock, kept while newer updates change it: copy on write.
 //!
 //! When updates of clock `t` begin to be applied, some of the clocks before may not have arrived. So from the first
-//! newer update of a unit (a chunk of a flat table, a row of another) the unit is kept as it was; older updates that
-//! come later are applied to what is kept and to the live unit alike. Once every client is at `t` the content is what
-//! was kept, and the live unit where nothing was. It is taken out part by part, and a unit that has been taken out is
-//! no longer kept.
+//! newer update of a row it is kept as it was; older updates that come later are applied to what is kept and to the live
+//! row alike. Once every client is at `t` the content is what was kept, and the live row where nothing was. It is taken
+//! out part by part, and what has been taken out is no longer kept.
+
+mod kept;
 
 use crate::array::Array;
 use crate::ids::{Clock, TableId};
-use crate::row::{Row, RowKind};
+use crate::row::{Row, RowKind, RowRef};
 use crate::schema::TableSchema;
-use crate::slab::Slab;
-use crate::store::Store;
+use crate::slab::{Slab, add};
+use crate::store::{Store, first};
 use crate::stored::Stored;
 use crate::values::Values;
 use hashbrown::{HashMap, HashSet};
+pub(crate) use kept::Kept;
+use kept::group_shift;
 use thiserror::Error;
 
 /// Some rows of a checkpoint.
@@ -81,17 +84,18 @@ impl Part {
     }
 }
 
-/// Where a writer can wait, it does while more than this share of a flat table would be kept beside it.
-const KEPT_SHARE: f64 = 0.375;
+/// Where a writer can wait, it does while more than this share of a flat table would be kept beside it. Where it cannot,
+/// what is kept is taken out in haste from there on.
+const KEPT_SHARE: f64 = 0.3125;
 
 /// One table of a checkpoint that is being taken.
 #[derive(Debug)]
 pub(crate) struct TableSnapshot {
     clock: Clock,
-    /// Units that newer updates have changed, as they were.
-    kept: Store,
+    /// What newer updates have changed, as it was.
+    kept: KeptRows,
     /// The same of what a stored procedure keeps beside the rows.
-    kept_state: Option<Slab>,
+    kept_state: Option<Kept>,
     /// The state of the rows that were taken out last.
     waiting: Option<Part>,
     /// Rows of a table without chunks that newer updates have made.
@@ -99,6 +103,13 @@ pub(crate) struct TableSnapshot {
     /// Chunks that a worker held when the checkpoint began: they belong to its own state.
     apart: Vec<usize>,
     left: Left,
+}
+
+/// Rows of a table as they were.
+#[derive(Debug)]
+enum KeptRows {
+    Flat(Kept),
+    Rows(HashMap<u64, Row>),
 }
 
 /// What has not been taken out.
@@ -115,12 +126,16 @@ enum Left {
 impl TableSnapshot {
     /// Begins to keep what newer updates than those of the clocks before `clock` change.
     pub(crate) fn new(clock: Clock, store: &Store, stored: Option<&Stored>, apart: Vec<usize>) -> Self {
-        let (kept, left) = match store {
-            Store::Flat(slab) => (Store::Flat(slab.empty()), Left::Chunks { chunk: 0, row: 0 }),
-            Store::Rows(_) => (Store::Rows(HashMap::new()), Left::AllRows),
+        let (kept, left, shift) = match store {
+            Store::Flat(slab) => {
+                let shift = group_shift(slab.shape.width);
+                (KeptRows::Flat(Kept::new(slab.shape, shift)), Left::Chunks { chunk: 0, row: 0 }, shift)
+            }
+            Store::Rows(_) => (KeptRows::Rows(HashMap::new()), Left::AllRows, 0),
         };
         // A procedure without any state has nothing to be kept.
-        let kept_state = stored.map(Stored::state).filter(|state| state.shape.width > 0).map(Slab::empty);
+        let state = stored.map(|stored| stored.state().shape).filter(|shape| shape.width > 0);
+        let kept_state = state.map(|shape| Kept::new(shape, shift));
         Self { clock, kept, kept_state, waiting: None, unborn: HashSet::new(), apart, left }
     }
 
@@ -133,49 +148,76 @@ impl TableSnapshot {
         update: &Update<'_>,
     ) {
         if update.made < self.clock {
-            match (stored, &mut self.kept, &mut self.kept_state) {
-                (Some(stored), Store::Flat(kept), Some(state)) => stored.apply_kept(kept, state, update),
-                (Some(stored), Store::Flat(kept), None) => {
-                    let mut nothing = stored.state().empty();
-                    stored.apply_kept(kept, &mut nothing, update);
-                }
+            match (stored, &mut self.kept) {
+                (Some(stored), KeptRows::Flat(kept)) => stored.apply_kept(kept, self.kept_state.as_mut(), update),
                 _ => self.apply_older(schema, update.rows, update.values),
             }
             return;
         }
         match store {
             Store::Flat(slab) => {
-                let state = stored.map(Stored::state);
-                slab.shape.runs(update.rows).for_each(|(chunk, _)| self.keep_chunk(slab, state, chunk));
+                for (chunk, run) in slab.shape.runs(update.rows) {
+                    if !self.is_left(chunk) {
+                        continue;
+                    }
+                    let rows = &update.rows[run];
+                    self.kept.flat_mut().keep_rows(slab, chunk, rows);
+                    if let (Some(kept), Some(stored)) = (&mut self.kept_state, stored) {
+                        kept.keep_rows(stored.state(), chunk, rows);
+                    }
+                }
             }
             Store::Rows(live) => update.rows.iter().for_each(|&row| self.keep_row(live, row)),
         }
     }
 
-    /// Whether changing these chunks of a flat table would keep too much of it at once: it can be done later, because
-    /// every part that is taken out leaves less to be kept.
-    pub(crate) fn must_wait(&self, live: &Slab, chunks: impl Iterator<Item = usize>) -> bool {
-        let (Left::Chunks { chunk: next, .. }, Store::Flat(kept)) = (&self.left, &self.kept) else { return false };
-        let is_new = |chunk: &usize| chunk >= next && kept.chunks[*chunk].is_empty() && !self.apart.contains(chunk);
-        let needed = chunks.filter(is_new).count();
-        let here = kept.chunks[*next..].iter().filter(|chunk| !chunk.is_empty()).count();
-        needed > 0 && (needed + here) as f64 > KEPT_SHARE * live.chunks.len() as f64 && live.chunks.len() > 2
+    /// Whether a chunk has not been taken out, and is to be.
+    fn is_left(&self, chunk: usize) -> bool {
+        let Left::Chunks { chunk: next, .. } = self.left else { unreachable!("the table is flat") };
+        chunk >= next && self.apart.binary_search(&chunk).is_err()
     }
 
-    /// Must be called before a chunk of `live` is changed by an update of the snapshot's clock or a newer one.
-    pub(crate) fn keep_chunk(&mut self, live: &Slab, state: Option<&Slab>, chunk: usize) {
-        let Left::Chunks { chunk: next, .. } = self.left else { unreachable!("the table is flat") };
-        let Store::Flat(kept) = &mut self.kept else { unreachable!("the table is flat") };
-        if chunk >= next && !self.apart.contains(&chunk) {
-            kept.copy_chunk(live, chunk);
-            if let (Some(kept), Some(state)) = (&mut self.kept_state, state) {
-                kept.copy_chunk(state, chunk);
-            }
+    /// Whether changing these rows of a flat table would keep too much of it at once: it can be done later, because
+    /// every part that is taken out leaves less to be kept.
+    pub(crate) fn must_wait_for_rows(&self, live: &Slab, rows: &[u64]) -> bool {
+        let KeptRows::Flat(kept) = &self.kept else { unreachable!("the table is flat") };
+        // Which of them are kept is looked at only where it matters.
+        let is_new = |row: &&u64| self.is_left(live.shape.chunk_of(**row)) && !kept.has(**row);
+        self.is_too_much(live, rows.len() * kept.stride())
+            && self.is_too_much(live, rows.iter().filter(is_new).count() * kept.stride())
+    }
+
+    /// The same of whole chunks.
+    pub(crate) fn must_wait_for_chunks(&self, live: &Slab, chunks: &[usize]) -> bool {
+        let KeptRows::Flat(kept) = &self.kept else { unreachable!("the table is flat") };
+        let is_new = |chunk: &&usize| self.is_left(**chunk) && kept.whole(**chunk).is_none();
+        self.is_too_much(live, chunks.iter().filter(is_new).map(|&chunk| live.chunks[chunk].len()).sum())
+    }
+
+    /// Whether so much is kept that whoever takes it out should make haste.
+    pub(crate) fn is_large(&self, live: &Store) -> bool {
+        match (&self.kept, live) {
+            (KeptRows::Rows(kept), Store::Rows(live)) => kept.len() as f64 > KEPT_SHARE * live.len() as f64,
+            (_, Store::Flat(live)) => self.is_too_much(live, 1),
+            _ => unreachable!("both are of one table"),
+        }
+    }
+
+    fn is_too_much(&self, live: &Slab, needed: usize) -> bool {
+        let KeptRows::Flat(kept) = &self.kept else { unreachable!("the table is flat") };
+        let all = live.shape.rows as usize * live.shape.width;
+        needed > 0 && (needed + kept.room()) as f64 > KEPT_SHARE * all as f64 && live.chunks.len() > 2
+    }
+
+    /// Must be called before a chunk of `live` is lent to someone who changes it.
+    pub(crate) fn keep_chunk(&mut self, live: &Slab, chunk: usize) {
+        if self.is_left(chunk) {
+            self.kept.flat_mut().keep_chunk(live, chunk);
         }
     }
 
     fn keep_row(&mut self, live: &HashMap<u64, Row>, row: u64) {
-        let Store::Rows(kept) = &mut self.kept else { unreachable!("the table has no chunks") };
+        let KeptRows::Rows(kept) = &mut self.kept else { unreachable!("the table has no chunks") };
         if kept.contains_key(&row) || self.unborn.contains(&row) {
             return;
         }
@@ -195,19 +237,19 @@ impl TableSnapshot {
 
     /// Applies an update that belongs to the checkpoint to those of its rows that are kept.
     fn apply_older(&mut self, schema: &TableSchema, rows: &[u64], values: &Values) {
-        let unborn = &mut self.unborn;
-        let kept = &self.kept;
-        let mut is_kept = |row: &u64| match kept {
-            Store::Flat(slab) => !slab.chunks[slab.shape.chunk_of(*row)].is_empty(),
-            Store::Rows(kept) => unborn.remove(row) || kept.contains_key(row),
-        };
-        let at: Vec<usize> = (0..rows.len()).filter(|&i| is_kept(&rows[i])).collect();
-        if at.len() == rows.len() {
-            self.kept.apply(schema, rows, values);
-        } else if !at.is_empty() {
-            let some: Vec<Row> = at.iter().map(|&i| values.row(i).to_row()).collect();
-            let rows: Vec<u64> = at.iter().map(|&i| rows[i]).collect();
-            self.kept.apply(schema, &rows, &Values::collect(&schema.kind, some.iter()));
+        for (i, row) in rows.iter().enumerate() {
+            match (&mut self.kept, values.row(i)) {
+                (KeptRows::Flat(kept), RowRef::Dense(update)) => {
+                    kept.row_mut(*row).into_iter().for_each(|row| add(row, update));
+                }
+                (KeptRows::Flat(_), _) => unreachable!("values are checked against the table's kind"),
+                (KeptRows::Rows(kept), update) => {
+                    if self.unborn.remove(row) {
+                        kept.insert(*row, first(schema, *row));
+                    }
+                    kept.get_mut(row).into_iter().for_each(|row| schema.kind.apply(row, update));
+                }
+            }
         }
     }
 
@@ -226,7 +268,7 @@ impl TableSnapshot {
         let clock = self.clock;
         let part = |layer, spans: Array<u64>, values| Part { table, clock, layer, spans, values };
         let (spans, values) = match (&mut self.kept, live) {
-            (Store::Flat(kept), Store::Flat(live)) => {
+            (KeptRows::Flat(kept), Store::Flat(live)) => {
                 let Left::Chunks { chunk, row } = &mut self.left else { unreachable!("the table is flat") };
                 let (mut also_chunk, mut also_row) = (*chunk, *row);
                 let (spans, values) = take_chunks(kept, live, &self.apart, (chunk, row), bytes_max);
@@ -240,7 +282,7 @@ impl TableSnapshot {
                 }
                 (spans, values)
             }
-            (Store::Rows(kept), Store::Rows(live)) => {
+            (KeptRows::Rows(kept), Store::Rows(live)) => {
                 if matches!(self.left, Left::AllRows) {
                     let mut rows: Vec<u64> = live.keys().copied().filter(|row| !self.unborn.contains(row)).collect();
                     rows.sort_unstable();
@@ -255,8 +297,15 @@ impl TableSnapshot {
     }
 }
 
+impl KeptRows {
+    fn flat_mut(&mut self) -> &mut Kept {
+        let Self::Flat(kept) = self else { unreachable!("the table is flat") };
+        kept
+    }
+}
+
 fn take_chunks(
-    kept: &mut Slab,
+    kept: &mut Kept,
     live: &Slab,
     apart: &[usize],
     (chunk, row): (&mut usize, &mut usize),
@@ -267,9 +316,9 @@ fn take_chunks(
     let (mut spans, mut numbers, mut count) = (Vec::new(), Vec::new(), 0);
     while *chunk < shape.chunks() && count < most {
         // What is kept is nobody else's: it is handed over instead of copied, and by itself.
-        if *row == 0 && !kept.chunks[*chunk].is_empty() {
+        if *row == 0 && kept.whole(*chunk).is_some() {
             if count == 0 {
-                numbers = std::mem::take(&mut kept.chunks[*chunk]);
+                numbers = kept.forget(*chunk).unwrap_or_default();
                 let first = shape.first_row(*chunk);
                 spans = vec![first, first + (numbers.len() / shape.width) as u64];
                 *chunk += 1;
@@ -277,8 +326,8 @@ fn take_chunks(
             break;
         }
         numbers.reserve_exact(if count == 0 { most * shape.width } else { 0 });
-        let here = if kept.chunks[*chunk].is_empty() { &live.chunks[*chunk] } else { &kept.chunks[*chunk] };
-        let here: &[f32] = if apart.contains(chunk) { &[] } else { here };
+        let here = kept.whole(*chunk).unwrap_or(&live.chunks[*chunk]);
+        let here = if apart.binary_search(chunk).is_ok() { &[] } else { here };
         let rows = here.len() / shape.width;
         let some = (rows - *row).min(most - count);
         if some > 0 {
@@ -287,12 +336,14 @@ fn take_chunks(
                 Some(end) if *end == first => *end += some as u64,
                 _ => spans.extend([first, first + some as u64]),
             }
+            let taken = numbers.len();
             numbers.extend_from_slice(&here[*row * shape.width..(*row + some) * shape.width]);
+            kept.put_over(*chunk, *row..*row + some, &mut numbers[taken..]);
             count += some;
             *row += some;
         }
         if *row == rows {
-            kept.chunks[*chunk] = Vec::new();
+            kept.forget(*chunk);
             (*chunk, *row) = (*chunk + 1, 0);
         }
     }
@@ -320,7 +371,11 @@ fn take_rows(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::RowKind;
+    use crate::procedure::AdaGrad;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    use std::sync::Arc;
 
     fn part(spans: &[u64], values: Values) -> Part {
         Part { table: TableId(0), clock: Clock(3), layer: Layer::Rows, spans: spans.to_vec().into(), values }
@@ -372,5 +427,130 @@ mod tests {
         }
         let rest = content(&mut snapshot, &schema, &store);
         assert_eq!(rest, [(7, Row::Counts(vec![(0, 3)])), (8, Row::Counts(vec![(0, 2)]))]);
+    }
+
+    /// What may happen to a table while a checkpoint of it is taken.
+    #[derive(Debug, Clone)]
+    enum Step {
+        Update(Vec<u64>),
+        /// Someone borrows a chunk and changes all of it.
+        Lease(usize),
+        /// So many bytes of rows are taken out.
+        Part(usize),
+    }
+
+    fn some_rows() -> impl Strategy<Value = Vec<u64>> {
+        vec(0..1u64 << 20, 1..40)
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let lease = any::<usize>().prop_map(Step::Lease);
+        prop_oneof![4 => some_rows().prop_map(Step::Update), 1 => lease, 2 => (1..2000usize).prop_map(Step::Part)]
+    }
+
+    /// A flat table and what a procedure keeps beside it.
+    struct Table {
+        schema: TableSchema,
+        store: Store,
+        stored: Option<Stored>,
+    }
+
+    impl Table {
+        fn new(schema: &TableSchema) -> Self {
+            let store = Store::new(schema, |_| true);
+            let Store::Flat(slab) = &store else { unreachable!("the table is flat") };
+            let stored = Stored::new(schema, slab, 1);
+            Self { schema: schema.clone(), store, stored }
+        }
+
+        fn slab(&mut self) -> &mut Slab {
+            let Store::Flat(slab) = &mut self.store else { unreachable!("the table is flat") };
+            slab
+        }
+
+        fn apply(&mut self, update: &Update<'_>) {
+            match (&mut self.stored, &mut self.store, update.values) {
+                (Some(stored), Store::Flat(slab), Values::Dense { numbers, .. }) => {
+                    stored.apply(slab, update.rows, numbers, update.slots, update.made);
+                }
+                (_, store, values) => store.apply(&self.schema, update.rows, values),
+            }
+        }
+
+        /// What a checkpoint of it should have: all numbers of the rows, and of their state.
+        fn content(&mut self) -> [Vec<f32>; 2] {
+            let state = self.stored.as_ref().map_or(Vec::new(), |stored| stored.state().chunks.concat());
+            [self.slab().chunks.concat(), state]
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_flat_table_is_taken_out_as_older_updates_alone_would_have_made_it(
+            (width, chunk_rows, rows) in (select(vec![1u32, 3, 10, 40]), select(vec![1u64, 5, 64]), 1u64..300),
+            has_procedure: bool,
+            early in vec(some_rows(), 0..3),
+            mixed in vec((any::<bool>(), some_rows()), 0..6),
+            steps in vec(step(), 0..20),
+        ) {
+            let mut schema = TableSchema::dense("t", rows, width);
+            schema.chunk_rows = Some(chunk_rows);
+            schema.procedure = has_procedure.then(|| Arc::new(AdaGrad { rate: 0.5 }) as _);
+            let (mut live, mut older) = (Table::new(&schema), Table::new(&schema));
+            let mut snapshot = None;
+            let mut taken = older.content().map(|numbers| vec![f32::NAN; numbers.len()]);
+            // Updates of the clocks before that nothing is kept of, then such ones among newer ones, then the rest.
+            let early = early.into_iter().map(|rows| (0, Step::Update(rows)));
+            let mixed = mixed.into_iter().map(|(is_newer, rows)| (u32::from(is_newer), Step::Update(rows)));
+            let last = steps.into_iter().chain(std::iter::repeat_n(Step::Part(1 << 20), 600)).map(|step| (1, step));
+            let starts = early.len();
+            for (i, (made, step)) in early.chain(mixed).chain(last).enumerate() {
+                if i == starts {
+                    snapshot = Some(TableSnapshot::new(Clock(1), &live.store, live.stored.as_ref(), Vec::new()));
+                }
+                match (step, &mut snapshot) {
+                    (Step::Update(rows), snapshot) => {
+                        let rows: Vec<u64> = rows.iter().map(|row| row % schema.rows.expect("it has a size")).collect();
+                        let numbers = (0..rows.len() * width as usize).map(|at| (at + 1000 * i) as f32).collect();
+                        let values = Values::dense(width, numbers);
+                        let update = Update { made: Clock(made), rows: &rows, values: &values, slots: &[] };
+                        if let Some(snapshot) = snapshot {
+                            snapshot.before_update(&schema, &live.store, live.stored.as_ref(), &update);
+                        }
+                        live.apply(&update);
+                        if made == 0 {
+                            older.apply(&update);
+                        }
+                    }
+                    // A table with a procedure is not leased.
+                    (Step::Lease(chunk), Some(snapshot)) if !has_procedure => {
+                        let chunk = chunk % live.slab().shape.chunks();
+                        snapshot.keep_chunk(live.slab(), chunk);
+                        live.slab().chunks[chunk].fill(-1.0);
+                    }
+                    (Step::Part(bytes_max), Some(snapshot)) => {
+                        let stored = live.stored.as_ref();
+                        let Some(part) = snapshot.part(TableId(0), &schema, (&live.store, stored), bytes_max) else {
+                            continue;
+                        };
+                        let Values::Dense { width, numbers } = &part.values else { panic!("{part:?}") };
+                        let to = &mut taken[usize::from(part.layer == Layer::State)];
+                        let mut numbers = &numbers[..];
+                        for span in part.spans.chunks(2) {
+                            let span = span[0] as usize * *width as usize..span[1] as usize * *width as usize;
+                            let (these, others) = numbers.split_at(span.len());
+                            prop_assert!(to[span.clone()].iter().all(|x| x.is_nan()), "taken out twice");
+                            to[span].copy_from_slice(these);
+                            numbers = others;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            prop_assert_eq!(taken, older.content());
+            let snapshot = snapshot.expect("it was begun");
+            let KeptRows::Flat(kept) = &snapshot.kept else { unreachable!("the table is flat") };
+            prop_assert_eq!((kept.room(), snapshot.kept_state.map_or(0, |kept| kept.room())), (0, 0));
+        }
     }
 }

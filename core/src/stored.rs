@@ -5,7 +5,7 @@ use crate::procedure::Procedure;
 use crate::row::{RowKind, RowRef};
 use crate::schema::{Init, TableSchema};
 use crate::slab::Slab;
-use crate::snapshot::{Part, PartError, Update};
+use crate::snapshot::{Kept, Part, PartError, Update};
 use crate::snapshots::Snapshots;
 use crate::values::Values;
 use std::sync::Arc;
@@ -64,13 +64,14 @@ impl Stored {
         }
     }
 
-    /// Changes `table` and `state`, which a checkpoint has kept as they were, by those of the updates that are for them.
-    pub(crate) fn apply_kept(&self, table: &mut Slab, state: &mut Slab, update: &Update<'_>) {
-        let Values::Dense { numbers, .. } = update.values else { return };
-        for (i, (&row, numbers)) in update.rows.iter().zip(numbers.chunks_exact(table.shape.width)).enumerate() {
-            if !table.chunks[table.shape.chunk_of(row)].is_empty() {
+    /// Changes rows and their `state`, which a checkpoint has kept as they were, by those of the updates that are for them.
+    pub(crate) fn apply_kept(&self, kept: &mut Kept, mut state: Option<&mut Kept>, update: &Update<'_>) {
+        let Values::Dense { width, numbers } = update.values else { return };
+        for (i, (&row, numbers)) in update.rows.iter().zip(numbers.chunks_exact(*width as usize)).enumerate() {
+            if let Some(kept) = kept.row_mut(row) {
+                let state = state.as_mut().and_then(|state| state.row_mut(row)).unwrap_or_default();
                 let snapshot = self.snapshots.as_ref().map_or(&[][..], |snapshots| snapshots.numbers(update.slots[i]));
-                self.procedure.apply(table.row_mut(row), state.row_mut(row), snapshot, numbers, update.made);
+                self.procedure.apply(kept, state, snapshot, numbers, update.made);
             }
         }
     }

@@ -27,6 +27,8 @@ pub(crate) struct Host {
     state: Mutex<State>,
     /// Something changed that a waiting worker may have waited for.
     changed: Condvar,
+    /// A worker has begun to wait, or ended.
+    idled: Condvar,
     /// How often that has been, counted under the lock.
     changes: AtomicU64,
     patience: Patience,
@@ -48,6 +50,8 @@ pub(crate) struct State {
     pub(crate) stopped: Option<String>,
     /// Set in the process that started the job, where that hosts workers itself.
     coordinator: Option<Coordinator>,
+    /// How many workers wait or have ended, where that is of interest: on threads.
+    idle: u32,
     /// Reports that the observer has not seen.
     observations: Vec<Observation>,
     saves: Saves,
@@ -101,12 +105,14 @@ impl Host {
             totals: BTreeMap::new(),
             stopped: None,
             coordinator,
+            idle: 0,
             observations: Vec::new(),
             saves: Saves::default(),
         };
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
+            idled: Condvar::new(),
             changes: AtomicU64::new(0),
             patience: Patience::default(),
             carrier,
@@ -203,7 +209,9 @@ impl Host {
         };
         match &self.carrier {
             Carrier::Threads => {
+                self.idle(&mut state);
                 rest(&mut state);
+                state.idle -= 1;
                 (state, true)
             }
             Carrier::Tcp(_) => {
@@ -228,6 +236,17 @@ impl Host {
                 (self.state.lock(), hope)
             }
         }
+    }
+
+    /// A worker wants no processor from now on.
+    fn idle(&self, state: &mut State) {
+        state.idle += 1;
+        self.idled.notify_one();
+    }
+
+    /// A worker has ended.
+    pub(crate) fn retire(&self) {
+        self.idle(&mut self.state.lock());
     }
 
     /// Changes the state from outside a worker (a message came in), and carries what that leads to.
@@ -381,9 +400,11 @@ impl Host {
         }
     }
 
-    /// Takes the next rows out of the checkpoint that is ready.
-    pub(crate) fn checkpoint_part(&self) -> Option<Part> {
+    /// Takes the next rows out of the checkpoint that is ready, after a rest. There is none while a worker wants no
+    /// processor: it may even wait for what is taken out.
+    pub(crate) fn checkpoint_part(&self, rest: Duration) -> Option<Part> {
         let mut state = self.state.lock();
+        self.idled.wait_while_for(&mut state, |state| state.idle == 0, rest);
         let part = state.core.checkpoint_part(PART_BYTES);
         // A worker may wait for what can be changed now that it has been taken out.
         self.tell_changed(state);

@@ -1,7 +1,7 @@
 //! The driver for the threads of one process. Without any staleness the shards sit beside the client in the process;
 //! otherwise the client's cache is the master copy and there are no shards at all.
 
-use crate::checkpoint::{Checkpoint, CheckpointError, Checkpoints, Keeper, Saver, Vault};
+use crate::checkpoint::{Checkpoint, CheckpointError, Checkpoints, Keeper, Rests, Saver, Vault};
 use crate::deployment::{Observer, Outcome, Program, WorkerSplit};
 use crate::error::Error;
 use crate::host::{Carrier, Core, Host};
@@ -58,7 +58,9 @@ pub(crate) fn run(
             let host = &host;
             scope.spawn(move || {
                 for task in tasks {
-                    let saved = task.run(&publisher.directory, Owner::Shard(ShardId(0)), || host.checkpoint_part());
+                    let mut rests = Rests::new();
+                    let part = || host.checkpoint_part(rests.due());
+                    let saved = task.run(&publisher.directory, Owner::Shard(ShardId(0)), part);
                     if matches!(saved, ToCoordinator::Saved { outcome: Err(_), owner: Owner::Shard(_), .. }) {
                         host.end_checkpoint();
                     }
@@ -126,6 +128,7 @@ pub(crate) fn run_workers(
                 if let Err(error) = &outcome {
                     host.stop(&error.to_string());
                 }
+                host.retire();
                 ended.send((id, outcome)).expect("the receiver outlives the workers");
             });
         }

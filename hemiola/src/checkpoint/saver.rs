@@ -9,14 +9,46 @@ use hemiola_core::coordinator::ToCoordinator;
 use hemiola_core::snapshot::Part;
 use hemiola_core::{Clock, WorkerId};
 use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::mem::{self, Discriminant};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
 use thiserror::Error;
 
 /// How many bytes of rows are taken out at a time, and the tables locked for.
 pub(crate) const PART_BYTES: usize = 1 << 20;
+
+/// The most of a processor's time that is spent on taking tables out and writing them while others want it: a longer save
+/// costs the job less than a hasty one.
+const SHARE: f64 = 0.0625;
+
+/// How long whoever saves is to rest between two parts.
+pub(crate) struct Rests {
+    /// The processor time that this thread had spent when it last rested.
+    rested_at: Duration,
+}
+
+impl Rests {
+    /// For the calling thread, from now on.
+    pub(crate) fn new() -> Self {
+        Self { rested_at: processor_time() }
+    }
+
+    /// The rest for what the thread has done since the last.
+    pub(crate) fn due(&mut self) -> Duration {
+        let now = processor_time();
+        let spent = now.saturating_sub(std::mem::replace(&mut self.rested_at, now));
+        spent.mul_f64(1.0 / SHARE - 1.0)
+    }
+}
+
+/// What the calling thread has taken of a processor. Not the time that went by: a disk that is slow needs no rests.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
 
 /// What a process of a job knows of checkpoints.
 pub(crate) struct Vault {

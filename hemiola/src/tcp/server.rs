@@ -1,6 +1,6 @@
 //! A server: a process with one shard, to which every client has a connection.
 
-use crate::checkpoint::{Checkpoints, Directory, PART_BYTES, save_tables};
+use crate::checkpoint::{Checkpoints, Directory, PART_BYTES, Rests, save_tables};
 use crate::tcp::child::{Child, resumed};
 use crate::tcp::connection::WireError;
 use crate::tcp::control::ControlSender;
@@ -19,20 +19,17 @@ use hemiola_core::sabotage::Sabotage;
 use hemiola_core::shard::ShardError;
 use hemiola_core::task::service::Service;
 use hemiola_core::{ClientId, Job, Shard, ShardId};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use thiserror::Error;
 
 /// Lets glibc ask for huge pages: rows are touched all over a large table, and with small pages the address of each
 /// must be looked up in memory. Other allocators do not know the variable.
 pub const HUGE_PAGES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
-
-/// How long whoever writes a checkpoint rests between two parts at most.
-const REST_MAX: Duration = Duration::from_millis(20);
 
 /// A shard that clients reach over tcp.
 pub struct ShardServer {
@@ -165,12 +162,14 @@ impl ShardServer {
                 continue;
             };
             drop(shard);
-            let mut last = Instant::now();
+            let mut rests = Rests::new();
             let part = || {
-                // Rests as long as it works, so that a server whose processor is busy still has time for its clients.
-                thread::sleep(last.elapsed().min(REST_MAX));
-                last = Instant::now();
-                self.shard.lock().checkpoint_part(PART_BYTES)
+                let rest = rests.due();
+                let mut shard = self.shard.lock();
+                if !shard.checkpoint_is_large() {
+                    MutexGuard::unlocked(&mut shard, || thread::sleep(rest));
+                }
+                shard.checkpoint_part(PART_BYTES)
             };
             let saved = save_tables(directory, clock, owner, part);
             if saved.is_err() {
