@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::mem::{self, Discriminant};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// How many bytes of rows are taken out at a time, and the tables locked for.
@@ -26,28 +26,43 @@ const SHARE: f64 = 0.0625;
 
 /// How long whoever saves is to rest between two parts.
 pub(crate) struct Rests {
-    /// The processor time that this thread had spent when it last rested.
-    rested_at: Duration,
+    /// What was spent when it last rested.
+    last: Spent,
+}
+
+/// Time that went by, and processor time that went to a thread and to its process.
+struct Spent {
+    at: Instant,
+    here: Duration,
+    process: Duration,
 }
 
 impl Rests {
     /// For the calling thread, from now on.
     pub(crate) fn new() -> Self {
-        Self { rested_at: processor_time() }
+        Self { last: Spent::now() }
     }
 
-    /// The rest for what the thread has done since the last.
+    /// The rest for what the thread has done since the last: none if nobody else in the process did much.
     pub(crate) fn due(&mut self) -> Duration {
-        let now = processor_time();
-        let spent = now.saturating_sub(std::mem::replace(&mut self.rested_at, now));
-        spent.mul_f64(1.0 / SHARE - 1.0)
+        let now = Spent::now();
+        let last = mem::replace(&mut self.last, now);
+        // Not the time that went by: a disk that is slow needs no rests.
+        let here = self.last.here.saturating_sub(last.here);
+        let others = self.last.process.saturating_sub(last.process).saturating_sub(here);
+        let went_by = self.last.at.saturating_duration_since(last.at);
+        if others > went_by.mul_f64(SHARE) { here.mul_f64(1.0 / SHARE - 1.0) } else { Duration::ZERO }
     }
 }
 
-/// What the calling thread has taken of a processor. Not the time that went by: a disk that is slow needs no rests.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+impl Spent {
+    fn now() -> Self {
+        let spent = |clock| {
+            let time = clock_gettime(clock);
+            Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+        };
+        Self { at: Instant::now(), here: spent(ClockId::ThreadCPUTime), process: spent(ClockId::ProcessCPUTime) }
+    }
 }
 
 /// What a process of a job knows of checkpoints.
