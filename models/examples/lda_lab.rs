@@ -8,6 +8,14 @@
 //! number of words, the number of topics, and a row for each word.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
+#[path = "lab/options.rs"]
+mod options;
+#[path = "lab/processor.rs"]
+mod processor;
+
+use options::Options;
+use processor::process_cpu_seconds;
+
 use hemiola::{Consistency, Deployment};
 use hemiola_models::Names;
 use hemiola_models::corpus::Corpus;
@@ -18,24 +26,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::error::Error;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 
-struct Options(Vec<(String, String)>);
-
-impl Options {
-    fn find<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
-        self.0.iter().rev().find(|(name, _)| name == key)?.1.parse().ok()
-    }
-
-    fn get<T: std::str::FromStr>(&self, key: &str, default: T) -> T {
-        self.find(key).unwrap_or(default)
-    }
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().ok_or("name a corpus")?;
-    let pair = |argument: String| argument.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let options = Options(arguments.filter_map(pair).collect());
-    let corpus = if path == "generate" { generate(&options)? } else { read(&path)? };
+    let options = Options::parse();
+    let path = options.files.first().ok_or("name a corpus")?;
+    let corpus = if path == "generate" { generate(&options)? } else { read(path)? };
     let threads = options.get("threads", 2);
     let defaults = Config::default();
     let config = Config {
@@ -81,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         before = (epoch.epoch, epoch.seconds, processor);
     })?;
-    if let Some((_, path)) = options.0.iter().find(|(key, _)| key == "out") {
+    if let Some(path) = options.find::<String>("out") {
         let mut file = BufWriter::new(std::fs::File::create(path)?);
         let sizes = [corpus.vocabulary.len() as u32, config.topics as u32];
         for number in sizes.iter().chain(&trained.word_topics) {
@@ -133,11 +127,4 @@ fn generate(options: &Options) -> Result<Corpus, Box<dyn Error>> {
         corpus.push((0..length).map(token).collect::<Vec<u32>>());
     }
     Ok(corpus)
-}
-
-/// Seconds that all threads of this process have run, to a hundredth; zero where Linux does not tell.
-fn process_cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
-    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }

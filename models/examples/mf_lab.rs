@@ -9,8 +9,11 @@
 
 #[path = "lab/options.rs"]
 mod options;
+#[path = "lab/processor.rs"]
+mod processor;
 
 use options::Options;
+use processor::process_cpu_seconds;
 use std::{error::Error, sync::Mutex, time::Instant};
 
 use bytemuck::{Pod, Zeroable};
@@ -179,15 +182,6 @@ fn schedule(options: &Options) -> StepSize {
         "decay" => StepSize::Decay { rate, factor: options.get("decay", 0.9) },
         _ => StepSize::Adaptive { rate, damping: options.get("damping", 0.03) },
     }
-}
-
-/// Seconds that all threads of this process have run, ended ones too, to a hundredth; zero where Linux does not tell.
-///
-/// A thread's own counter is brought up to date at clock ticks only, which loses a third of an epoch of a few milliseconds.
-fn process_cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
-    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 /// One pass over the ratings: every worker leases one chunk of items after another, starting apart from the others.

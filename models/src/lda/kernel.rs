@@ -162,8 +162,10 @@ fn sample_together<V: Vector, C: Counted, const N: usize>(
                 - u8::from(from == topic)
         };
         let count = word.count(from) + word.priors.beta;
-        // Others make a topic likelier, at most as many times as they make its tokens more: that suffices mostly.
-        if part * (count + f32::from(others(from))) >= count
+        // Others make a topic likelier, at most as many times as they make its tokens more: that suffices mostly, and often
+        // without a look at them.
+        if part * (count + (N - 1) as f32) >= count
+            && part * (count + f32::from(others(from))) >= count
             && !word.accepts([(from, others(from)), (to, others(to))], part)
         {
             new[which] = from;

@@ -68,7 +68,11 @@ impl Counted for CountRows {
             let topic = usize::from(topic);
             V::lower(&mut self.groups[document as usize * width + topic / LANES], topic % LANES);
         }
-        let rows = documents.map(|document| self.row(document));
+        // Not by `map`, which is a function of its own.
+        let mut rows: [&[[u16; LANES]]; N] = [&[]; N];
+        for which in 0..N {
+            rows[which] = self.row(documents[which]);
+        }
         let (phi, room) = (&word.phi[..width], word.sums.as_chunks_mut::<N>().0);
         let all = V::weigh_rows(&rows, word.priors.alpha, phi, &mut room[..width]);
         let mut drawn = [(0, ()); N];
