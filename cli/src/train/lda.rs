@@ -119,7 +119,7 @@ struct ModelOptions {
     /// Compute the training likelihood after every so many epochs
     #[arg(long, value_name = "EPOCHS", value_parser = numbers::count, default_value = "10", allow_negative_numbers = true)]
     evaluate_every: u32,
-    /// Fixes everything that is drawn at random
+    /// Fixes everything that is drawn at random: with one worker or under bsp the model, too
     #[arg(long, value_parser = numbers::seed, default_value = "1", allow_negative_numbers = true)]
     seed: u64,
 }

@@ -110,7 +110,7 @@ struct TrainingOptions {
     /// What steps are multiplied by after an epoch, with --step-size decay [default: 0.9]
     #[arg(long, value_name = "FACTOR", value_parser = numbers::fraction, allow_negative_numbers = true)]
     decay: Option<f64>,
-    /// Fixes everything that is drawn at random
+    /// Fixes everything that is drawn at random: with one worker or under bsp the model, too
     #[arg(long, value_parser = numbers::seed, default_value = "1", allow_negative_numbers = true)]
     seed: u64,
 }

@@ -100,7 +100,7 @@ struct TrainingOptions {
     /// How fast adaptive steps shrink with the errors met, with --step-size adaptive [default: 0.03]
     #[arg(long, value_parser = numbers::not_negative, allow_negative_numbers = true)]
     damping: Option<f32>,
-    /// Fixes everything that is drawn at random
+    /// Fixes everything that is drawn at random: with one worker or under bsp the model, too
     #[arg(long, value_parser = numbers::seed, default_value = "1", allow_negative_numbers = true)]
     seed: u64,
 }

@@ -68,7 +68,7 @@ struct TrainingOptions {
     /// Size of the first steps
     #[arg(long, value_parser = numbers::positive, default_value = "0.05", allow_negative_numbers = true)]
     rate: f32,
-    /// Fixes everything that is drawn at random
+    /// Fixes everything that is drawn at random: with one worker or under bsp the model, too
     #[arg(long, value_parser = numbers::seed, default_value = "1", allow_negative_numbers = true)]
     seed: u64,
 }
