@@ -67,7 +67,8 @@ pub struct Planner {
     open: Option<Open>,
     /// When the newest began.
     began: Option<f64>,
-    /// How many have been saved, and how long all of them took.
+    /// How many have been saved, and how long all of them took: not from when they began, since the slowest worker and
+    /// rests cost the job nothing.
     saves: u32,
     save_seconds: f64,
 }
@@ -77,6 +78,8 @@ struct Open {
     clock: Clock,
     began: f64,
     parts: BTreeMap<Owner, Result<SavedFile, String>>,
+    /// How long the part that took longest did.
+    took: f64,
 }
 
 /// A checkpoint of which every part has been written, or could not be.
@@ -129,8 +132,8 @@ impl Planner {
                 let decision = self.reach(*clock, seconds);
                 (decision.map(|save| FromCoordinator::Checkpoint { clock: *clock, save }), None)
             }
-            ToCoordinator::Saved { clock, owner, outcome } => {
-                (None, self.saved(*clock, *owner, outcome.clone(), seconds))
+            ToCoordinator::Saved { clock, owner, outcome, took } => {
+                (None, self.saved(*clock, *owner, (outcome.clone(), *took), seconds))
             }
             _ => (None, None),
         }
@@ -153,23 +156,30 @@ impl Planner {
         let save = due && self.open.is_none();
         if save {
             self.began = Some(seconds);
-            self.open = Some(Open { clock, began: seconds, parts: BTreeMap::new() });
+            self.open = Some(Open { clock, began: seconds, parts: BTreeMap::new(), took: 0.0 });
         }
         Some(save)
     }
 
     /// A part has been written at this time, or could not be; the checkpoint, if it was the last part.
-    fn saved(&mut self, clock: Clock, owner: Owner, outcome: Result<SavedFile, String>, seconds: f64) -> Option<Whole> {
+    fn saved(
+        &mut self,
+        clock: Clock,
+        owner: Owner,
+        (outcome, took): (Result<SavedFile, String>, f64),
+        seconds: f64,
+    ) -> Option<Whole> {
         let open = self.open.as_mut().filter(|open| open.clock == clock)?;
         open.parts.insert(owner, outcome);
+        open.took = open.took.max(took);
         if open.parts.len() < self.parts {
             return None;
         }
-        let Open { began, parts, .. } = self.open.take()?;
+        let Open { began, parts, took, .. } = self.open.take()?;
         let whole = Whole { clock, files: parts.into_values().collect(), seconds: seconds - began };
         if whole.files.is_ok() {
             self.saves += 1;
-            self.save_seconds += whole.seconds;
+            self.save_seconds += took;
         }
         Some(whole)
     }
@@ -212,9 +222,9 @@ mod tests {
         assert_eq!(planner.reach(Clock(2), 0.0), Some(true));
         assert_eq!(planner.reach(Clock(2), 0.5), None, "a second worker");
         assert_eq!(planner.reach(Clock(4), 1.0), Some(false));
-        assert_eq!(planner.saved(Clock(2), SHARD, file(SHARD), 1.0), None);
+        assert_eq!(planner.saved(Clock(2), SHARD, (file(SHARD), 1.0), 1.0), None);
         assert!(!planner.awaits_shards());
-        let whole = planner.saved(Clock(2), WORKER, Err("the disk is full".into()), 3.0).expect("both parts");
+        let whole = planner.saved(Clock(2), WORKER, (Err("the disk is full".into()), 0.0), 3.0).expect("both parts");
         assert_eq!(whole, Whole { clock: Clock(2), files: Err("the disk is full".into()), seconds: 3.0 });
         assert_eq!(planner.reach(Clock(6), 4.0), Some(true));
     }
@@ -224,8 +234,9 @@ mod tests {
         assert_eq!(young_interval(2.0, 100.0, 4), 10.0);
         let mut planner = planner(Every::Auto { unit: 1, time_to_failure: 100.0, machines: 4 });
         assert_eq!(planner.reach(Clock(1), 0.0), Some(true), "the first shows how long it takes");
-        planner.saved(Clock(1), SHARD, file(SHARD), 1.0);
-        planner.saved(Clock(1), WORKER, file(WORKER), 2.0);
+        // What took longest counts, not when all had been written.
+        planner.saved(Clock(1), SHARD, (file(SHARD), 2.0), 8.0);
+        planner.saved(Clock(1), WORKER, (file(WORKER), 1.0), 9.0);
         assert_eq!(planner.reach(Clock(2), 9.9), Some(false));
         assert_eq!(planner.reach(Clock(3), 10.0), Some(true));
     }
@@ -247,8 +258,8 @@ mod tests {
                 assert_eq!(planner.reach(Clock(clock - 1), begins - 0.1), Some(false), "clock {clock} is not due");
             }
             assert_eq!(planner.reach(Clock(clock), begins), Some(true), "clock {clock}");
-            planner.saved(Clock(clock), SHARD, file(SHARD), begins);
-            planner.saved(Clock(clock), WORKER, worker, begins + takes);
+            planner.saved(Clock(clock), SHARD, (file(SHARD), 0.0), begins);
+            planner.saved(Clock(clock), WORKER, (worker, takes), begins + takes);
         }
     }
 }

@@ -60,6 +60,8 @@ pub enum ToCoordinator {
         owner: Owner,
         /// The file, or why there is none.
         outcome: Result<SavedFile, String>,
+        /// How many seconds that took, without those in which whoever wrote it left the processor to others.
+        took: f64,
     },
     /// A worker process is done; what it hands back is the job's.
     Finished {

@@ -269,6 +269,13 @@ impl Embedded {
         None
     }
 
+    /// Whether the checkpoint that is being taken keeps so much that it should be taken out in haste.
+    #[must_use]
+    pub fn checkpoint_is_large(&self) -> bool {
+        let is_large = |table: &EmbeddedTable| table.snapshot.as_ref().is_some_and(|it| it.is_large(&table.store));
+        self.tables.iter().any(is_large)
+    }
+
     /// Gives up a checkpoint that is being taken, if there is one.
     pub fn end_checkpoint(&mut self) {
         self.checkpoint = None;
@@ -344,5 +351,99 @@ impl EmbeddedTable {
             Rows::Range(_) => rows.chunks(&slab.shape).into_iter().any(|chunk| self.lent[chunk].is_some()),
             Rows::List(rows) => rows.iter().any(|&row| self.lent[slab.shape.chunk_of(row)].is_some()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: TableId = TableId(0);
+    const WORKERS: [WorkerId; 2] = [WorkerId(0), WorkerId(1)];
+
+    /// Chunks of ten rows, and two workers.
+    fn tables(rows: u64) -> Embedded {
+        let mut schema = TableSchema::dense("t", rows, 16);
+        schema.chunk_rows = Some(10);
+        Embedded::new(&Job { tables: vec![schema], workers_per_client: vec![2], shards: 1, budget: None })
+    }
+
+    fn both_at_next_clock(tables: &mut Embedded) {
+        WORKERS.into_iter().for_each(|worker| tables.clock(worker));
+    }
+
+    fn lend(tables: &mut Embedded, worker: WorkerId, rows: std::ops::Range<u64>) -> Poll<Lease> {
+        tables.lease(worker, TABLE, &Rows::Range(rows)).expect("the rows exist")
+    }
+
+    fn lent(tables: &mut Embedded, worker: WorkerId, rows: std::ops::Range<u64>) -> Lease {
+        let Poll::Ready(lease) = lend(tables, worker, rows) else { panic!("nobody has them") };
+        lease
+    }
+
+    fn fill(lease: &mut Lease, number: f32) {
+        lease.chunks.iter_mut().for_each(|chunk| chunk.numbers.fill(number));
+    }
+
+    fn add_one(tables: &mut Embedded, rows: &[u64]) -> Poll<()> {
+        tables.inc(TABLE, rows, &Values::dense(16, vec![1.0; 16 * rows.len()])).expect("the rows exist")
+    }
+
+    /// The rows of a part of a checkpoint, each with its first number.
+    fn rows(part: &Part) -> Vec<(u64, f32)> {
+        let Values::Dense { numbers, .. } = &part.values else { panic!("the table is dense") };
+        let rows = part.spans.chunks(2).flat_map(|span| span[0]..span[1]);
+        rows.zip(numbers.chunks_exact(16).map(|row| row[0])).collect()
+    }
+
+    #[test]
+    fn a_checkpoint_has_rows_as_they_were_when_workers_met_whoever_changes_them_and_how() {
+        let mut tables = tables(160);
+        let mut held = lent(&mut tables, WORKERS[0], 150..160);
+        let mut first = lent(&mut tables, WORKERS[1], 0..10);
+        fill(&mut first, 5.0);
+        tables.give_back(first);
+        tables.checkpoint(Clock(1));
+        both_at_next_clock(&mut tables);
+        assert_eq!(tables.checkpoint_ready(), Some(Clock(1)));
+        // What is lent, what is added to, and what is both, in either order.
+        fill(&mut held, 9.0);
+        let mut lease = lent(&mut tables, WORKERS[1], 0..10);
+        fill(&mut lease, 7.0);
+        tables.give_back(lease);
+        assert!(add_one(&mut tables, &[3, 25]).is_ready());
+        let mut lease = lent(&mut tables, WORKERS[1], 20..30);
+        fill(&mut lease, 7.0);
+        tables.give_back(held);
+        let held_again = lent(&mut tables, WORKERS[1], 150..160);
+        tables.give_back(held_again);
+        let parts = std::iter::from_fn(|| tables.checkpoint_part(1000));
+        let taken: Vec<(u64, f32)> = parts.collect::<Vec<_>>().iter().flat_map(rows).collect();
+        // A worker hands in what it has held since before.
+        let expected = (0..150).map(|row| (row, if row < 10 { 5.0 } else { 0.0 })).collect::<Vec<_>>();
+        assert_eq!(taken, expected);
+        assert_eq!(tables.checkpoint_ready(), None);
+    }
+
+    #[test]
+    fn whoever_would_have_too_much_kept_waits_until_more_has_been_taken_out() {
+        let mut tables = tables(80);
+        tables.checkpoint(Clock(1));
+        both_at_next_clock(&mut tables);
+        // A quarter of the table; three chunks would be three eighths.
+        let lease = lent(&mut tables, WORKERS[0], 60..80);
+        assert!(!tables.checkpoint_is_large());
+        assert!(lend(&mut tables, WORKERS[1], 50..60).is_pending());
+        assert!(add_one(&mut tables, &Vec::from_iter(50..60)).is_pending());
+        assert!(add_one(&mut tables, &[50]).is_ready(), "a row is not much");
+        tables.give_back(lease);
+        assert!(lend(&mut tables, WORKERS[0], 60..80).is_ready(), "it is kept already");
+        // Fifty rows and a little: what comes next is no longer kept.
+        let part = tables.checkpoint_part(4 * 16 * 55).expect("nothing has been taken out");
+        assert_eq!(rows(&part).len(), 55);
+        assert!(lend(&mut tables, WORKERS[1], 0..50).is_ready());
+        assert!(lend(&mut tables, WORKERS[1], 50..60).is_pending(), "half of it is left");
+        tables.end_checkpoint();
+        assert!(lend(&mut tables, WORKERS[1], 50..60).is_ready());
     }
 }

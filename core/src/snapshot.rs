@@ -102,6 +102,8 @@ pub(crate) struct TableSnapshot {
     unborn: HashSet<u64>,
     /// Chunks that a worker held when the checkpoint began: they belong to its own state.
     apart: Vec<usize>,
+    /// How many numbers of a flat table were here when the checkpoint began.
+    here: usize,
     left: Left,
 }
 
@@ -126,17 +128,19 @@ enum Left {
 impl TableSnapshot {
     /// Begins to keep what newer updates than those of the clocks before `clock` change.
     pub(crate) fn new(clock: Clock, store: &Store, stored: Option<&Stored>, apart: Vec<usize>) -> Self {
-        let (kept, left, shift) = match store {
+        let (kept, left, shift, here) = match store {
             Store::Flat(slab) => {
                 let shift = group_shift(slab.shape.width);
-                (KeptRows::Flat(Kept::new(slab.shape, shift)), Left::Chunks { chunk: 0, row: 0 }, shift)
+                // Of what is here: other shards have the rest.
+                let here = slab.chunks.iter().map(Vec::len).sum();
+                (KeptRows::Flat(Kept::new(slab.shape, shift)), Left::Chunks { chunk: 0, row: 0 }, shift, here)
             }
-            Store::Rows(_) => (KeptRows::Rows(HashMap::new()), Left::AllRows, 0),
+            Store::Rows(_) => (KeptRows::Rows(HashMap::new()), Left::AllRows, 0, 0),
         };
         // A procedure without any state has nothing to be kept.
         let state = stored.map(|stored| stored.state().shape).filter(|shape| shape.width > 0);
         let kept_state = state.map(|shape| Kept::new(shape, shift));
-        Self { clock, kept, kept_state, waiting: None, unborn: HashSet::new(), apart, left }
+        Self { clock, kept, kept_state, waiting: None, unborn: HashSet::new(), apart, here, left }
     }
 
     /// Must be called before `update` is applied to `store` and to what `stored` keeps beside it.
@@ -181,32 +185,37 @@ impl TableSnapshot {
     /// every part that is taken out leaves less to be kept.
     pub(crate) fn must_wait_for_rows(&self, live: &Slab, rows: &[u64]) -> bool {
         let KeptRows::Flat(kept) = &self.kept else { unreachable!("the table is flat") };
-        // Which of them are kept is looked at only where it matters.
-        let is_new = |row: &&u64| self.is_left(live.shape.chunk_of(**row)) && !kept.has(**row);
-        self.is_too_much(live, rows.len() * kept.stride())
-            && self.is_too_much(live, rows.iter().filter(is_new).count() * kept.stride())
+        let mut last = None;
+        let mut is_new = |row: &&u64| {
+            let is_next = last.replace(kept.group_of(**row)) != last;
+            is_next && self.is_left(live.shape.chunk_of(**row)) && !kept.has(**row)
+        };
+        // Which of them are kept is looked at only where it matters. Of one or two chunks it never does.
+        live.chunks.len() > 2
+            && self.is_too_much(rows.len() * kept.stride())
+            && self.is_too_much(rows.iter().filter(&mut is_new).count() * kept.stride())
     }
 
     /// The same of whole chunks.
     pub(crate) fn must_wait_for_chunks(&self, live: &Slab, chunks: &[usize]) -> bool {
         let KeptRows::Flat(kept) = &self.kept else { unreachable!("the table is flat") };
         let is_new = |chunk: &&usize| self.is_left(**chunk) && kept.whole(**chunk).is_none();
-        self.is_too_much(live, chunks.iter().filter(is_new).map(|&chunk| live.chunks[chunk].len()).sum())
+        live.chunks.len() > 2
+            && self.is_too_much(chunks.iter().filter(is_new).map(|&chunk| live.chunks[chunk].len()).sum())
     }
 
     /// Whether so much is kept that whoever takes it out should make haste.
     pub(crate) fn is_large(&self, live: &Store) -> bool {
         match (&self.kept, live) {
             (KeptRows::Rows(kept), Store::Rows(live)) => kept.len() as f64 > KEPT_SHARE * live.len() as f64,
-            (_, Store::Flat(live)) => self.is_too_much(live, 1),
+            (KeptRows::Flat(_), Store::Flat(_)) => self.is_too_much(1),
             _ => unreachable!("both are of one table"),
         }
     }
 
-    fn is_too_much(&self, live: &Slab, needed: usize) -> bool {
+    fn is_too_much(&self, needed: usize) -> bool {
         let KeptRows::Flat(kept) = &self.kept else { unreachable!("the table is flat") };
-        let all = live.shape.rows as usize * live.shape.width;
-        needed > 0 && (needed + kept.room()) as f64 > KEPT_SHARE * all as f64 && live.chunks.len() > 2
+        needed > 0 && (needed + kept.room()) as f64 > KEPT_SHARE * self.here as f64
     }
 
     /// Must be called before a chunk of `live` is lent to someone who changes it.
@@ -482,6 +491,68 @@ mod tests {
             let state = self.stored.as_ref().map_or(Vec::new(), |stored| stored.state().chunks.concat());
             [self.slab().chunks.concat(), state]
         }
+    }
+
+    /// A table, and a checkpoint of it that begins now.
+    fn begun(rows: u64, width: u32, chunk_rows: u64) -> (Table, TableSnapshot) {
+        let mut schema = TableSchema::dense("t", rows, width);
+        schema.chunk_rows = Some(chunk_rows);
+        let table = Table::new(&schema);
+        let snapshot = TableSnapshot::new(Clock(1), &table.store, None, Vec::new());
+        (table, snapshot)
+    }
+
+    /// Adds one to every number of some rows, after the clock of the checkpoint.
+    fn change(table: &mut Table, snapshot: &mut TableSnapshot, rows: &[u64]) {
+        let width = table.slab().shape.width;
+        let values = Values::dense(width as u32, vec![1.0; rows.len() * width]);
+        let update = Update { made: Clock(1), rows, values: &values, slots: &[] };
+        snapshot.before_update(&table.schema, &table.store, None, &update);
+        table.apply(&update);
+    }
+
+    fn room(snapshot: &TableSnapshot) -> usize {
+        let KeptRows::Flat(kept) = &snapshot.kept else { unreachable!("the table is flat") };
+        kept.room()
+    }
+
+    #[test]
+    fn chunks_of_many_rows_and_of_long_ones_are_kept_by_row() {
+        // More groups than two bytes count; rows longer than a block.
+        for (rows, width) in [(1 << 20, 1), (1 << 17, 10), (3, 3000)] {
+            let (mut table, mut snapshot) = begun(rows, width, rows);
+            change(&mut table, &mut snapshot, &[0, rows - 1]);
+            change(&mut table, &mut snapshot, &[rows - 1]);
+            let all = (rows * u64::from(width)) as usize;
+            assert!(room(&snapshot) < all, "{rows} rows of {width}: {} of {all}", room(&snapshot));
+            let taken = content(&mut snapshot, &table.schema, &table.store);
+            assert_eq!(taken.len() as u64, rows);
+            let zero = Row::Dense(vec![0.0; width as usize]);
+            assert!(taken.iter().enumerate().all(|(i, (row, value))| *row == i as u64 && *value == zero));
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_small_chunks_is_no_larger_than_they_are() {
+        let (mut table, mut snapshot) = begun(400, 10, 1);
+        change(&mut table, &mut snapshot, &Vec::from_iter(0..400));
+        // The numbers, and for every row where they are.
+        assert_eq!(room(&snapshot), 400 * (10 + 1));
+    }
+
+    #[test]
+    fn how_much_is_much_goes_by_the_part_of_the_table_that_is_here() {
+        let mut schema = TableSchema::dense("t", 6400, 16);
+        schema.chunk_rows = Some(64);
+        // Every fourth chunk, as on one of four shards.
+        let store = Store::new(&schema, |chunk| chunk % 4 == 0);
+        let mut table = Table { stored: None, store, schema };
+        let mut snapshot = TableSnapshot::new(Clock(1), &table.store, None, Vec::new());
+        let rows = Vec::from_iter((0..6400).filter(|row| row / 64 % 4 == 0));
+        change(&mut table, &mut snapshot, &rows[..rows.len() / 4]);
+        assert!(!snapshot.is_large(&table.store), "{} of {}", room(&snapshot), rows.len() * 16);
+        change(&mut table, &mut snapshot, &rows[..rows.len() / 3]);
+        assert!(snapshot.is_large(&table.store), "{} of {}", room(&snapshot), rows.len() * 16);
     }
 
     proptest! {

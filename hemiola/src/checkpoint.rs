@@ -21,7 +21,7 @@ pub use error::CheckpointError;
 pub use hemiola_core::checkpoint::{Every, young_interval};
 
 pub(crate) use directory::{Directory, Facts};
-pub(crate) use saver::{Keeper, PART_BYTES, Publisher, Rests, Saver, Vault, save_tables};
+pub(crate) use saver::{Keeper, PART_BYTES, Publisher, Rests, Saver, Task, Vault};
 
 use hemiola_core::Job;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! One process's side of a job: its client, and how that is carried to the others. The drivers differ in nothing but
 //! the [`Carrier`].
 
-use crate::checkpoint::{PART_BYTES, Vault};
+use crate::checkpoint::{PART_BYTES, Rests, Vault};
 use crate::deployment::Observation;
 use crate::error::Error;
 use crate::patience::{Attempt, Patience};
@@ -401,10 +401,11 @@ impl Host {
     }
 
     /// Takes the next rows out of the checkpoint that is ready, after a rest. There is none while a worker wants no
-    /// processor: it may even wait for what is taken out.
-    pub(crate) fn checkpoint_part(&self, rest: Duration) -> Option<Part> {
+    /// processor, since it may even wait for what is taken out, nor while much is kept.
+    pub(crate) fn checkpoint_part(&self, rests: &mut Rests) -> Option<Part> {
         let mut state = self.state.lock();
-        self.idled.wait_while_for(&mut state, |state| state.idle == 0, rest);
+        let may_rest = |state: &State| state.idle == 0 && !state.core.checkpoint_is_large();
+        while may_rest(&state) && rests.rest(|due| _ = self.idled.wait_for(&mut state, due)) {}
         let part = state.core.checkpoint_part(PART_BYTES);
         // A worker may wait for what can be changed now that it has been taken out.
         self.tell_changed(state);
@@ -429,6 +430,15 @@ impl Host {
 }
 
 impl Core {
+    /// Whether the checkpoint that is being taken keeps so much that it should be taken out in haste.
+    fn checkpoint_is_large(&self) -> bool {
+        match self {
+            Self::Embedded(tables) => tables.checkpoint_is_large(),
+            Self::Cached { shards, .. } => shards.iter().any(Shard::checkpoint_is_large),
+            Self::Peers(_) => false,
+        }
+    }
+
     /// Sets the rows of a checkpoint, those that are in this process.
     pub(crate) fn restore(&mut self, part: &Part) -> Result<(), PartError> {
         match self {

@@ -58,8 +58,7 @@ pub(crate) fn run(
             let host = &host;
             scope.spawn(move || {
                 for task in tasks {
-                    let mut rests = Rests::new();
-                    let part = || host.checkpoint_part(rests.due());
+                    let part = |rests: &mut Rests| host.checkpoint_part(rests);
                     let saved = task.run(&publisher.directory, Owner::Shard(ShardId(0)), part);
                     if matches!(saved, ToCoordinator::Saved { outcome: Err(_), owner: Owner::Shard(_), .. }) {
                         host.end_checkpoint();

@@ -6,7 +6,8 @@
 use crate::slab::{GROUP, LINE, Shape, Slab};
 use std::ops::Range;
 
-/// How many numbers a block of kept rows has, if one row does not need more: a page of memory.
+/// How many numbers a block of kept rows has, if a row does not need more and a chunk does not have fewer: a page of
+/// memory.
 const BLOCK: usize = 1024;
 
 /// Numbers as they were, by chunk of a slab.
@@ -28,8 +29,8 @@ enum KeptChunk {
     Nothing,
     Groups {
         /// For every group of the chunk its place in the blocks, counted from one, or zero.
-        places: Vec<u16>,
-        kept: u16,
+        places: Vec<u32>,
+        kept: u32,
         blocks: Vec<Box<[f32]>>,
     },
     Whole(Vec<f32>),
@@ -38,11 +39,6 @@ enum KeptChunk {
 /// The groups of rows of such a width, as a power of two.
 pub(crate) fn group_shift(width: usize) -> u32 {
     (LINE / width).max(1).ilog2()
-}
-
-/// How many numbers the places of so many groups take the room of.
-fn room_of_places(groups: usize) -> usize {
-    groups / 2
 }
 
 impl Kept {
@@ -61,8 +57,14 @@ impl Kept {
         self.shape.width << self.group_shift
     }
 
+    /// The group of a row, where many are to be told apart.
+    pub(crate) fn group_of(&self, row: u64) -> u64 {
+        row >> self.group_shift
+    }
+
     fn groups_in_block(&self) -> usize {
-        (BLOCK / self.stride()).max(1)
+        let in_chunk = self.shape.chunk_rows.min(self.shape.rows).div_ceil(1 << self.group_shift) as usize;
+        (BLOCK / self.stride()).clamp(1, in_chunk.max(1))
     }
 
     /// Whether a row is kept.
@@ -81,12 +83,10 @@ impl Kept {
         let first = self.shape.first_row(chunk);
         let numbers = &live.chunks[chunk][..];
         let groups = numbers.len().div_ceil(stride);
-        if groups >= usize::from(u16::MAX) {
-            return self.keep_chunk(live, chunk);
-        }
         if let KeptChunk::Nothing = self.chunks[chunk] {
             self.chunks[chunk] = KeptChunk::Groups { places: vec![0; groups], kept: 0, blocks: Vec::new() };
-            self.room += room_of_places(groups);
+            // A place is as long as a number.
+            self.room += groups;
         }
         let KeptChunk::Groups { places, kept, blocks } = &mut self.chunks[chunk] else { return };
         let before = blocks.len();
@@ -96,7 +96,7 @@ impl Kept {
             }
             let group = ((row - first) >> shift) as usize;
             if places[group] == 0 {
-                let at = usize::from(*kept) % in_block;
+                let at = *kept as usize % in_block;
                 if at == 0 {
                     blocks.push(self.free.pop().unwrap_or_else(|| vec![0.0; in_block * stride].into()));
                 }
@@ -128,7 +128,7 @@ impl Kept {
         match &mut self.chunks[chunk] {
             KeptChunk::Nothing => None,
             KeptChunk::Groups { places, blocks, .. } => {
-                let place = usize::from(places[at >> shift]).checked_sub(1)?;
+                let place = (places[at >> shift] as usize).checked_sub(1)?;
                 let in_group = at & ((1 << shift) - 1);
                 let from = place % in_block * stride + in_group * width;
                 Some(&mut blocks[place / in_block][from..][..width])
@@ -144,7 +144,7 @@ impl Kept {
             (self.shape.width, self.group_shift, self.stride(), self.groups_in_block());
         let groups = rows.start >> shift..rows.end.div_ceil(1 << shift);
         for (group, place) in groups.clone().zip(&places[groups]) {
-            let Some(place) = usize::from(*place).checked_sub(1) else { continue };
+            let Some(place) = (*place as usize).checked_sub(1) else { continue };
             // Of the first and the last group some rows may not be meant.
             let first = group << shift;
             let meant = rows.start.max(first)..rows.end.min(first + (1 << shift));
@@ -165,7 +165,7 @@ impl Kept {
         match std::mem::take(&mut self.chunks[chunk]) {
             KeptChunk::Nothing => None,
             KeptChunk::Groups { places, blocks, .. } => {
-                self.room -= room_of_places(places.len()) + blocks.iter().map(|block| block.len()).sum::<usize>();
+                self.room -= places.len() + blocks.iter().map(|block| block.len()).sum::<usize>();
                 self.free.extend(blocks);
                 None
             }

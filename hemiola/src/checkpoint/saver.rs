@@ -24,10 +24,17 @@ pub(crate) const PART_BYTES: usize = 1 << 20;
 /// costs the job less than a hasty one.
 const SHARE: f64 = 0.0625;
 
-/// How long whoever saves is to rest between two parts.
+/// How long a rest is at most: then it is looked at again whether one is due.
+const REST_MAX: Duration = Duration::from_millis(20);
+
+/// When whoever saves is to rest, so that it does not take more than its share of a processor.
 pub(crate) struct Rests {
-    /// What was spent when it last rested.
+    /// What had been spent when that was last looked at.
     last: Spent,
+    /// For how long it would have to rest.
+    owed: Duration,
+    /// For how long it has rested.
+    taken: Duration,
 }
 
 /// Time that went by, and processor time that went to a thread and to its process.
@@ -40,18 +47,31 @@ struct Spent {
 impl Rests {
     /// For the calling thread, from now on.
     pub(crate) fn new() -> Self {
-        Self { last: Spent::now() }
+        Self { last: Spent::now(), owed: Duration::ZERO, taken: Duration::ZERO }
     }
 
-    /// The rest for what the thread has done since the last: none if nobody else in the process did much.
-    pub(crate) fn due(&mut self) -> Duration {
-        let now = Spent::now();
-        let last = mem::replace(&mut self.last, now);
-        // Not the time that went by: a disk that is slow needs no rests.
-        let here = self.last.here.saturating_sub(last.here);
-        let others = self.last.process.saturating_sub(last.process).saturating_sub(here);
-        let went_by = self.last.at.saturating_duration_since(last.at);
-        if others > went_by.mul_f64(SHARE) { here.mul_f64(1.0 / SHARE - 1.0) } else { Duration::ZERO }
+    /// Rests by `sleep` if a rest is due, for as long as it is told to or less; whether one was.
+    pub(crate) fn rest(&mut self, sleep: impl FnOnce(Duration)) -> bool {
+        let due = self.due(Spent::now()).min(REST_MAX);
+        if due.is_zero() {
+            return false;
+        }
+        let began = Instant::now();
+        sleep(due);
+        self.taken += began.elapsed();
+        true
+    }
+
+    /// The rest for what the thread has done: none if nobody else in the process has done much since it was last asked.
+    fn due(&mut self, now: Spent) -> Duration {
+        let here = now.here.saturating_sub(self.last.here);
+        let others = now.process.saturating_sub(self.last.process).saturating_sub(here);
+        // Waiting for a disk is as good as a rest.
+        let went_by = now.at.saturating_duration_since(self.last.at);
+        self.last = now;
+        let is_busy = others > went_by.mul_f64(SHARE);
+        self.owed = if is_busy { (self.owed + here.div_f64(SHARE)).saturating_sub(went_by) } else { Duration::ZERO };
+        self.owed
     }
 }
 
@@ -112,8 +132,8 @@ pub(crate) struct Saver {
 }
 
 pub(crate) enum Task {
-    /// A worker's file has been written and must reach the disk.
-    Worker { clock: Clock, owner: Owner, written: Result<(File, SavedFile), CheckpointError> },
+    /// A worker's file has been written, which took so long, and must reach the disk.
+    Worker { clock: Clock, owner: Owner, written: Result<(File, SavedFile), CheckpointError>, took: Duration },
     /// The tables of this process are ready to be taken out.
     Tables(Clock),
 }
@@ -133,35 +153,41 @@ impl Saver {
 
     /// Writes a worker's state, from where it lies, on the worker's own thread.
     pub(crate) fn save(&self, worker: WorkerId, clock: Clock, reports: u32, state: &[&[u8]]) {
-        let owner = Owner::Worker(worker);
+        let (owner, began) = (Owner::Worker(worker), Instant::now());
         let write = |mut writer: FileWriter| {
             state.iter().try_for_each(|bytes| writer.bytes(bytes))?;
             writer.finish()
         };
         let unwritten = |source| CheckpointError::Write { path: self.directory.path.clone(), source };
         let written = self.directory.create(clock, owner, reports).and_then(|writer| write(writer).map_err(unwritten));
-        self.send(Task::Worker { clock, owner, written });
+        self.send(Task::Worker { clock, owner, written, took: began.elapsed() });
     }
 }
 
 impl Task {
     /// Carries it out; gives what the coordinator is to be told. `part` takes the next rows out of the tables.
-    pub(crate) fn run(self, directory: &Directory, owner: Owner, part: impl FnMut() -> Option<Part>) -> ToCoordinator {
-        match self {
-            Self::Worker { clock, owner, written } => {
-                let outcome = written.and_then(|(file, saved)| synced(directory, file, saved));
-                ToCoordinator::Saved { clock, owner, outcome: outcome.map_err(|error| error.to_string()) }
+    pub(crate) fn run(
+        self,
+        directory: &Directory,
+        owner: Owner,
+        mut part: impl FnMut(&mut Rests) -> Option<Part>,
+    ) -> ToCoordinator {
+        let (began, mut rests) = (Instant::now(), Rests::new());
+        let (clock, owner, outcome, before) = match self {
+            Self::Worker { clock, owner, written, took } => {
+                (clock, owner, written.and_then(|(file, saved)| synced(directory, file, saved)), took)
             }
             Self::Tables(clock) => {
-                let outcome = save_tables(directory, clock, owner, part);
-                ToCoordinator::Saved { clock, owner, outcome: outcome.map_err(|error| error.to_string()) }
+                (clock, owner, save_tables(directory, clock, owner, || part(&mut rests)), Duration::ZERO)
             }
-        }
+        };
+        let took = (before + began.elapsed()).saturating_sub(rests.taken).as_secs_f64();
+        ToCoordinator::Saved { clock, owner, outcome: outcome.map_err(|error| error.to_string()), took }
     }
 }
 
 /// Writes the tables that `part` takes rows out of.
-pub(crate) fn save_tables(
+fn save_tables(
     directory: &Directory,
     clock: Clock,
     owner: Owner,
@@ -235,6 +261,25 @@ mod tests {
     use super::*;
     use hemiola_core::{Job, TableSchema};
     use std::fs;
+
+    #[test]
+    fn a_save_takes_its_share_of_a_processor_while_others_are_busy_and_all_of_it_otherwise() {
+        let millis = Duration::from_millis;
+        let mut rests = Rests::new();
+        rests.last = Spent { at: Instant::now(), here: Duration::ZERO, process: Duration::ZERO };
+        // So much time goes by, in which so much goes to the thread and to others.
+        let mut due = |went_by: u64, here: u64, others: u64| {
+            let Spent { at, here: before, process } = rests.last;
+            let here = millis(here);
+            rests.due(Spent { at: at + millis(went_by), here: before + here, process: process + here + millis(others) })
+        };
+        assert_eq!(due(4, 4, 8), millis(60), "a sixteenth of 64");
+        assert_eq!(due(20, 0, 20), millis(40), "what is left of it");
+        assert_eq!(due(20, 0, 1), Duration::ZERO, "nobody was busy");
+        assert_eq!(due(20, 0, 20), Duration::ZERO, "nor is it made up for");
+        assert_eq!(due(100, 2, 90), Duration::ZERO, "the disk was slow");
+        assert_eq!(due(2, 2, 2), millis(30));
+    }
 
     #[test]
     fn a_checkpoint_is_saved_even_if_others_cannot_be_removed() {

@@ -331,7 +331,7 @@ impl World {
         }
         let ready = self.servers.shards[shard.index()].checkpoint_ready();
         if let (Some(memory), Some(clock)) = (&mut self.memory, ready)
-            && memory.begins(shard, clock)
+            && memory.begins(shard, clock, self.now.seconds())
         {
             self.save_later(shard);
         }
@@ -353,7 +353,10 @@ impl World {
                 memory.keep_part(part);
                 self.save_later(shard);
             }
-            None => self.hear_of_saving(&saved(clock, Owner::Shard(shard))),
+            None => {
+                let took = self.now.seconds() - memory.began(shard);
+                self.hear_of_saving(&saved(clock, Owner::Shard(shard), took));
+            }
         }
     }
 
@@ -367,7 +370,7 @@ impl World {
         if let Some(memory) = &mut self.memory {
             memory.keep_state(worker, reports, state);
         }
-        self.tell_coordinator(client, saved(clock, Owner::Worker(worker)));
+        self.tell_coordinator(client, saved(clock, Owner::Worker(worker), 0.0));
     }
 
     fn hear_of_saving(&mut self, message: &ToCoordinator) {

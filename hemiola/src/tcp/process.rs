@@ -135,7 +135,7 @@ pub(crate) fn run(
             let save = move || {
                 for task in tasks {
                     // A worker process has no tables to save, so the owner and the parts are not asked for.
-                    control.tell(task.run(&directory, Owner::Worker(WorkerId(0)), || None));
+                    control.tell(task.run(&directory, Owner::Worker(WorkerId(0)), |_| None));
                 }
             };
             let saving = thread::Builder::new().spawn(save);

@@ -1,6 +1,6 @@
 //! A server: a process with one shard, to which every client has a connection.
 
-use crate::checkpoint::{Checkpoints, Directory, PART_BYTES, Rests, save_tables};
+use crate::checkpoint::{Checkpoints, Directory, PART_BYTES, Rests, Task};
 use crate::tcp::child::{Child, resumed};
 use crate::tcp::connection::WireError;
 use crate::tcp::control::ControlSender;
@@ -154,7 +154,6 @@ impl ShardServer {
 
     /// Writes the shard's part of every checkpoint.
     fn save_forever(&self, directory: &Directory, control: &ControlSender) {
-        let owner = Owner::Shard(self.id);
         loop {
             let mut shard = self.shard.lock();
             let Some(clock) = shard.checkpoint_ready() else {
@@ -162,21 +161,17 @@ impl ShardServer {
                 continue;
             };
             drop(shard);
-            let mut rests = Rests::new();
-            let part = || {
-                let rest = rests.due();
+            let part = |rests: &mut Rests| {
                 let mut shard = self.shard.lock();
-                if !shard.checkpoint_is_large() {
-                    MutexGuard::unlocked(&mut shard, || thread::sleep(rest));
-                }
+                let sleep = |shard: &mut MutexGuard<'_, _>, due| MutexGuard::unlocked(shard, || thread::sleep(due));
+                while !shard.checkpoint_is_large() && rests.rest(|due| sleep(&mut shard, due)) {}
                 shard.checkpoint_part(PART_BYTES)
             };
-            let saved = save_tables(directory, clock, owner, part);
-            if saved.is_err() {
+            let saved = Task::Tables(clock).run(directory, Owner::Shard(self.id), part);
+            if matches!(saved, ToCoordinator::Saved { outcome: Err(_), .. }) {
                 self.shard.lock().end_checkpoint();
             }
-            let outcome = saved.map_err(|error| error.to_string());
-            control.tell(ToCoordinator::Saved { clock, owner, outcome });
+            control.tell(saved);
         }
     }
 
