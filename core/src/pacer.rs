@@ -107,6 +107,12 @@ impl<T> Pacer<T> {
         self.queue.len()
     }
 
+    /// How many bytes they take on the wire.
+    #[must_use]
+    pub fn queued_bytes(&self) -> u64 {
+        self.queue.iter().map(|item| item.bytes).sum()
+    }
+
     /// Whether the network has fallen behind, and nothing is sent until it has caught up.
     #[must_use]
     pub fn is_backing_off(&self) -> bool {

@@ -130,7 +130,7 @@ impl Cluster {
                 Step::Deliver { client, shard, message } => self.deliver(client, shard, &message),
                 Step::DeliverFactors { to, message } => self.deliver_factors(to, message),
                 Step::Hear(answer) => self.hear(&answer),
-                Step::Ask { client, bytes, sent } => self.ask(client, bytes, sent),
+                Step::Ask { client, bytes, turn } => self.ask(client, bytes, turn),
                 Step::Stop { reason } => {
                     self.hosts().iter().for_each(|host| host.stop(&reason));
                     self.world.lock().wake_everyone();
@@ -186,10 +186,10 @@ impl Cluster {
     }
 
     /// Asks a client for updates to send early.
-    fn ask(&self, client: ClientId, bytes: usize, sent: usize) {
+    fn ask(&self, client: ClientId, bytes: usize, (turn, sent): (usize, usize)) {
         let host = self.world.lock().host(client);
         let more = host.send_early(bytes);
-        self.world.lock().asked(client, bytes - more, sent + more);
+        self.world.lock().asked(client, (turn, sent + more));
     }
 
     fn hear(&self, answer: &FromCoordinator) {

@@ -131,12 +131,16 @@ impl World {
                     state.shard_first = !state.shard_first;
                     let (shard_first, client) = (state.shard_first, state.client);
                     let mut sent = self.early_rows(node, bytes, Shard::send_answered);
-                    if sent < bytes && (shard_first || client.is_none()) {
-                        sent += self.early_rows(node, bytes - sent, Shard::send_changed);
+                    if shard_first || client.is_none() {
+                        let left = self.left_of(node, bytes);
+                        sent += self.early_rows(node, left, Shard::send_changed);
                     }
+                    // What one of the two leaves goes to the other.
+                    let left = self.left_of(node, bytes);
                     match client {
-                        // What one of the two leaves goes to the other.
-                        Some(client) if sent < bytes => return Some(Step::Ask { client, bytes: bytes - sent, sent }),
+                        Some(client) if left > 0 => {
+                            return Some(Step::Ask { client, bytes: left, turn: (bytes, sent) });
+                        }
                         None if sent == 0 => self.node(node).pacer.rest(),
                         _ => {}
                     }
@@ -171,7 +175,7 @@ impl World {
 
     /// Lets the node's shard send changed rows of about so many bytes early; says of how many.
     fn early_rows(&mut self, node: usize, bytes: usize, send: fn(&mut Shard, usize) -> usize) -> usize {
-        let Some(shard) = self.node(node).shard else { return 0 };
+        let Some(shard) = self.node(node).shard.filter(|_| bytes > 0) else { return 0 };
         let server = &mut self.servers.shards[shard.index()];
         let sent = send(server, bytes);
         let answers: Vec<_> = server.outbox().collect();
@@ -181,13 +185,18 @@ impl World {
         sent
     }
 
-    /// A client was asked for something to send early and left this much; before and then, this much was sent.
-    pub(super) fn asked(&mut self, client: ClientId, left: usize, mut sent: usize) {
+    /// What is left of a turn of so many bytes. What stays on the node has not taken any, and a twentieth is not worth messages
+    /// of its own.
+    fn left_of(&mut self, node: usize, bytes: usize) -> usize {
+        let left = bytes.saturating_sub(self.node(node).pacer.queued_bytes() as usize);
+        if left > bytes / 20 { left } else { 0 }
+    }
+
+    /// A client was asked for something to send early, in a turn of so many bytes in which so many have been sent.
+    pub(super) fn asked(&mut self, client: ClientId, (bytes, mut sent): (usize, usize)) {
         let node = client.index();
-        // Where it was the client's turn the shard has not been asked yet.
-        if left > 0 && !self.node(node).shard_first {
-            sent += self.early_rows(node, left, Shard::send_changed);
-        }
+        let left = self.left_of(node, bytes);
+        sent += self.early_rows(node, left, Shard::send_changed);
         if sent == 0 {
             self.node(node).pacer.rest();
         }

@@ -82,8 +82,8 @@ pub(super) enum Step {
     DeliverFactors { to: WorkerId, message: Arc<ToPeer> },
     /// Give every host the coordinator's answer.
     Hear(FromCoordinator),
-    /// Ask a client for updates of so many bytes to send early, where so many have been sent already.
-    Ask { client: ClientId, bytes: usize, sent: usize },
+    /// Ask a client for updates of so many bytes to send early, in a turn of more bytes in which some have been sent.
+    Ask { client: ClientId, bytes: usize, turn: (usize, usize) },
     /// End the job for everyone.
     Stop { reason: String },
     /// Nothing: every worker has ended.
