@@ -130,3 +130,4 @@ for share in (2.0, 0.5):
     print(f"budget {BUDGET * 8 / 1e6:.0f} Mbit/s, network {share:.0%} of that:")
     held.append(measure(BUDGET * share))
 print(f"at most {MOST:.0%} in any second, at least {LEAST:.0%} used: {'holds' if all(held) else 'DOES NOT HOLD'}")
+sys.exit(not all(held))

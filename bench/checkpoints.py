@@ -38,6 +38,7 @@ def run(arguments):
     return float(process.stdout.read().split()[0]), spent() - before, [memory[one] for one in sorted(memory)]
 
 
+held = []
 for place in ("threads", "tcp"):
     plain, saved, saves = [], [], []
     for _ in range(ROUNDS):
@@ -53,9 +54,10 @@ for place in ("threads", "tcp"):
     # The one of the processes that grew the most, each in a middling run.
     middling = lambda runs: [statistics.median(process) for process in zip(*(run[2] for run in runs))]
     grown, least = max((after / before, before) for before, after in zip(middling(plain), middling(saved)))
-    holds = "holds" if statistics.median(wall) >= 0.8 and grown <= 1.5 else "DOES NOT HOLD"
+    held.append(statistics.median(wall) >= 0.8 and grown <= 1.5)
     seconds = lambda runs: statistics.median(run[0] for run in runs)
     print(f"{place:8} {seconds(plain):.2f} s without, {seconds(saved):.2f} s with: "
           f"{100 * statistics.median(wall):.0f} % of the speed ({100 * wall[0]:.0f} to {100 * wall[-1]:.0f} %; "
           f"{100 * cpu:.0f} % by processor time), {grown:.2f} of the memory of {least / 2**20:.0f} MB, "
-          f"a checkpoint in {statistics.median(saves):.2f} s; at least 80 % and at most 1.5: {holds}")
+          f"a checkpoint in {statistics.median(saves):.2f} s; at least 80 % and at most 1.5: {'holds' if held[-1] else 'DOES NOT HOLD'}")
+sys.exit(not all(held))

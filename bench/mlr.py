@@ -2,8 +2,8 @@
 
 Prints the seconds of training to an objective within 1 % of the optimum, and the error on the test set. Reading and
 evaluating are left out on both sides; scikit-learn's seconds are of whole calls of `fit` with so many iterations, the
-first that reaches the target, which is computed from a long run of lbfgs. MNIST is looked for beside the project, as
-../shared/data/mnist.
+first that reaches the target, which is computed from a long run of lbfgs. We aim at fewer seconds than both, and an error
+of at most 7.6 %. MNIST is looked for beside the project, as ../shared/data/mnist.
 """
 import os
 
@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 LAB = sys.argv[1]
 L2 = 1e-4
+ERROR_MOST = 0.076
 MNIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "shared", "data", "mnist")
 TRAIN, TEST = (os.path.join(MNIST, part + "-images-idx3-ubyte.gz") for part in ("train", "t10k"))
 
@@ -71,14 +72,20 @@ def main():
     optimum = float(os.environ["OPTIMUM"]) if "OPTIMUM" in os.environ else fit(train, "lbfgs", 600, 1e-6)[2]
     target = 1.01 * optimum
     print(f"optimum {optimum:.5f}, target {target:.5f}\n{'program':22} {'seconds':>8} {'objective':>10} {'test error':>11}")
+    found = []
     for name, run in (
         ("hemiola", lambda: hemiola(target)),
         ("scikit-learn lbfgs", lambda: scikit(train, test, "lbfgs", (60, 80, 100, 120, 160), target)),
         ("scikit-learn saga", lambda: scikit(train, test, "saga", (8, 12, 16, 20, 25), target)),
     ):
         seconds, objective, error = run()
+        found.append((seconds or np.inf, error))
         shown = f"{seconds:.2f}" if seconds else "never"
         print(f"{name:22} {shown:>8} {objective:10.5f} {error:11.2%}", flush=True)
+    (ours, error), *others = found
+    holds = all(ours < seconds for seconds, _ in others) and error <= ERROR_MOST
+    print(f"the fewest seconds, and an error of at most {ERROR_MOST:.1%}: {'holds' if holds else 'DOES NOT HOLD'}")
+    sys.exit(not holds)
 
 
 main()

@@ -67,3 +67,4 @@ with tempfile.TemporaryDirectory() as folder:
             print(f"  {budget or 'no budget':9} {1000 * seconds:6.2f} ms an epoch, {ratio:.3f} ({seconds / medians[None]:.3f}), "
                   f"the server sends {sent / 1e6:.0f} Mbit/s")
     print(f"at most {worst:.3f} of the time without a budget: the bar of {BAR} {'holds' if worst <= BAR else 'DOES NOT HOLD'}")
+sys.exit(worst > BAR)
