@@ -170,3 +170,43 @@ impl fmt::Display for Unexpected {
 }
 
 impl std::error::Error for Unexpected {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_bytes_and_seconds() {
+        type Read = fn(&str) -> Option<f64>;
+        let rate: Read = |text| bandwidth(text).ok();
+        let limit: Read = |text| budget(text).ok();
+        let bytes: Read = |text| memory(text).ok().map(|bytes| bytes as f64);
+        let short: Read = |text| time(text).ok();
+        let long: Read = |text| lifetime(text).ok();
+        for (read, text, expected) in [
+            (rate, "10gbit", Some(1.25e9)),
+            (rate, "1.5 mbit", Some(187_500.0)),
+            (rate, "8kbit", Some(1000.0)),
+            (limit, "100kbit", Some(12_500.0)),
+            (limit, "99kbit", None),
+            (bytes, "2gb", Some(2e9)),
+            (bytes, "0.5mb", Some(5e5)),
+            (bytes, "3kb", Some(3000.0)),
+            (short, "1ns", Some(1e-9)),
+            (short, "1us", Some(1e-6)),
+            (short, "250ms", Some(0.25)),
+            (short, "0s", Some(0.0)),
+            (long, "30d", Some(2_592_000.0)),
+            (long, "12h", Some(43_200.0)),
+            (long, "90m", Some(5400.0)),
+            (long, "5s", Some(5.0)),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+        for read in [rate, limit, bytes, long] {
+            for wrong in ["", "5", "0mbit", "0gb", "0s", "-1gbit", "-1gb", "-1d", "infs", "nangb"] {
+                assert_eq!(read(wrong), None, "{wrong}");
+            }
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The command line as a user types it: train, judge, predict, recommend, and what every flag of training changes.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -284,6 +284,80 @@ fn every_model_of_consistency_trains_in_processes() {
             assert!(rmse(2) < rmse(0), "{model}: {} is not below {}", rmse(2), rmse(0));
         }
         assert!(lines.last().unwrap()["bytes_sent"].as_u64().unwrap() > 10_000, "{model} sends something");
+    }
+}
+
+/// What a run says of itself at first, and at last.
+fn first_and_last(report: &Path) -> (Value, Value) {
+    let mut lines = json_lines(report);
+    (lines.remove(0), lines.pop().unwrap())
+}
+
+/// Bytes that workers were sent in a second.
+fn received_per_second(summary: &Value) -> f64 {
+    summary["bytes_received"].as_f64().unwrap() / summary["seconds"].as_f64().unwrap()
+}
+
+#[test]
+fn a_budget_is_kept_and_its_priorities_differ() {
+    let directory = directory();
+    let path = directory.path();
+    let simulate = |options: &str| {
+        let cluster = "--nodes 4 --workers 1 --servers 1 --epochs 3 --time-per-unit 1ms --quiet --report r";
+        hemiola(path, &format!("simulate mf ratings.csv {cluster} {options}"));
+        first_and_last(&path.join("r"))
+    };
+    // 500 kbit are 62,500 bytes; all that workers receive comes from the one server.
+    let (_, unlimited) = simulate("");
+    assert!(received_per_second(&unlimited) > 62_500.0, "{unlimited}");
+    let (_, usual) = simulate("--budget 500kbit");
+    let mut courses = Vec::new();
+    for (option, name) in [
+        ("random", "random"),
+        ("round-robin", "round-robin"),
+        ("absolute", "absolute-magnitude"),
+        ("relative", "relative-magnitude"),
+    ] {
+        let (start, summary) = simulate(&format!("--budget 500kbit --priority {option}"));
+        assert_eq!(start["cluster"]["budget"], json!({ "bytes_per_second": 62_500, "priority": name }));
+        assert!(received_per_second(&summary) < 62_500.0, "{option}: {summary}");
+        assert!(!courses.contains(&summary), "{option} makes no difference");
+        assert_eq!(summary == usual, option == "relative", "{option}");
+        courses.push(summary);
+    }
+
+    let train = "train mf ratings.csv --processes 2 --workers 1 --epochs 10 --quiet --report r";
+    hemiola(path, &format!("{train} --bandwidth 8mbit --priority absolute"));
+    let (start, summary) = first_and_last(&path.join("r"));
+    let budget = json!({ "bytes_per_second": 1_000_000, "priority": "absolute-magnitude" });
+    assert_eq!(start["deployment"]["budget"], budget);
+    assert!(received_per_second(&summary) < 1.05e6, "{summary}");
+}
+
+#[test]
+fn numbers_rounded_on_the_wire_take_fewer_bytes_and_train_as_well() {
+    let directory = directory();
+    let path = directory.path();
+    hemiola(path, "generate examples --examples 600 --features 300 --nonzeros 20 --relevant 50 --out clicks.svm");
+    for (data, quality) in [("mf ratings.csv", "test_rmse"), ("mlr clicks.svm", "test_loss")] {
+        let train = |wire: &str| {
+            let common = "--consistency bsp --processes 2 --workers 1 --epochs 4 --quiet --report r";
+            hemiola(path, &format!("train {data} {common} --wire {wire}"));
+            let (start, summary) = first_and_last(&path.join("r"));
+            assert_eq!(start["config"]["precision"], wire);
+            let bytes = ["bytes_sent", "bytes_received"].map(|way| summary[way].as_f64().unwrap());
+            (bytes, summary[quality].as_f64().unwrap())
+        };
+        let (exact_bytes, exact) = train("f32");
+        for wire in ["f16", "bf16"] {
+            let (bytes, rounded) = train(wire);
+            let parts = [bytes[0] / exact_bytes[0], bytes[1] / exact_bytes[1]];
+            assert!(parts.iter().all(|part| *part < 0.7), "{data} as {wire}: {parts:?} of the bytes");
+            assert!(
+                rounded != exact && (rounded / exact - 1.0).abs() < 0.01,
+                "{data} as {wire}: {rounded}, not {exact}"
+            );
+        }
     }
 }
 
