@@ -115,6 +115,47 @@ fn under_a_budget_results_take_as_long_as_it_lets_them() {
     assert!(began.elapsed() >= Duration::from_millis(900), "{:?}", began.elapsed());
 }
 
+/// Waits until all workers have come here, within their clocks.
+fn meet(worker: &mut Worker) -> Result<(), Error> {
+    let here = worker.report(&[]);
+    worker.totals(here).map(drop)
+}
+
+#[test]
+fn under_a_budget_updates_are_seen_before_their_clock_ends() {
+    let test = "under_a_budget_updates_are_seen_before_their_clock_ends";
+    let budget = Some(Budget { bytes_per_second: 4_000_000, priority: Priority::RelativeMagnitude });
+    let table = |name, consistency| TableSchema { consistency, ..TableSchema::dense(name, ROWS, 2) };
+    let tables = [table("essp", Consistency::Essp { staleness: 2 }), table("async", Consistency::Async)];
+    let outcome = hemiola::run(&Deployment::Tcp(Config { budget, ..config(test, 2, 1) }), &tables, |worker| {
+        let mut seen = Vec::new();
+        for table in [TABLE, TableId(1)] {
+            // From now on the server sends the row when it has changed, and reads find what was sent.
+            worker.get_row(table, 5)?;
+            meet(worker)?;
+            if worker.id().0 == 0 {
+                worker.inc_row(table, 5, &[3.0, 0.0])?;
+            } else {
+                let deadline = Instant::now() + Duration::from_secs(20);
+                while worker.get_row(table, 5)?[0] == 0.0 && Instant::now() < deadline {
+                    std::thread::yield_now();
+                }
+                seen.push(worker.get_row(table, 5)?[0] as u8);
+            }
+            // Until the other has looked, the writer's clock goes on.
+            meet(worker)?;
+        }
+        worker.clock()?;
+        Ok(seen)
+    });
+    let seen = outcome.expect("nobody dies").results;
+    assert_eq!(
+        seen,
+        [vec![], vec![3, 3]],
+        "worker 1 sees under essp and async what worker 0 has written in an open clock"
+    );
+}
+
 /// Without a bound a worker cannot wait for a clock, so it looks until it sees everything.
 fn count_unbounded(worker: &mut Worker, clocks: u32) -> Result<Vec<u8>, Error> {
     let rows: Vec<u64> = (0..ROWS).collect();
