@@ -13,6 +13,8 @@ use hemiola_models::lda::train::{Config, TrainError, Trained, train};
 use hemiola_models::lda::{Sampler, generator, kernel};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -97,8 +99,9 @@ impl Sequential<'_> {
 }
 
 /// The schedule, written plainly: in every clock each worker starts from the same counts and adds up what it changes;
-/// at the clock's end the changes are added in worker order. Returns the counts of words and the totals.
-fn sequential(config: &Config, corpus: &Corpus) -> (Vec<u32>, Vec<u32>) {
+/// at the clock's end the changes are added in worker order. Returns the counts of words and the totals, and
+/// [`log_joint`].
+fn sequential(config: &Config, corpus: &Corpus) -> ((Vec<u32>, Vec<u32>), f64) {
     let (plan, topics) = (config.plan(corpus, WORKERS), config.topics);
     let priors = Priors { alpha: config.alpha, beta: config.beta, words: corpus.vocabulary.len() };
     let shares: Vec<Share> = (0..WORKERS as usize).map(|worker| Share::new(corpus, &plan, worker)).collect();
@@ -152,7 +155,38 @@ fn sequential(config: &Config, corpus: &Corpus) -> (Vec<u32>, Vec<u32>) {
         workers.iter_mut().for_each(|worker| worker.documents.sort());
     }
     let in_order = plan.rows.iter().flat_map(|&row| rows[row as usize * topics..][..topics].iter());
-    (in_order.map(|&count| count as u32).collect(), totals.iter().map(|&total| total as u32).collect())
+    let counts = (in_order.map(|&count| count as u32).collect(), totals.iter().map(|&total| total as u32).collect());
+    (counts, log_joint(config, corpus, &workers))
+}
+
+/// How likely the words and the topics of all tokens are together, without any gamma function: token after token, its
+/// topic by what those before it in its document have, and the word by what those of that topic are.
+fn log_joint(config: &Config, corpus: &Corpus, workers: &[Sequential]) -> f64 {
+    let (alpha, beta) = (f64::from(config.alpha), f64::from(config.beta));
+    let (all_alpha, all_beta) = (alpha * config.topics as f64, beta * corpus.vocabulary.len() as f64);
+    let (mut of_document, mut lengths) = (HashMap::new(), HashMap::new());
+    let (mut of_word, mut totals) = (HashMap::new(), HashMap::new());
+    let mut sum = 0.0;
+    for (id, worker) in workers.iter().enumerate() {
+        let assignments = worker.proposals.as_ref().map_or(worker.documents.assignments(), Proposals::assignments);
+        for row in 0..worker.rows.len() / config.topics {
+            for token in worker.share.of_row(row) {
+                let (document, topic) = ((id, worker.share.documents[token]), assignments[token]);
+                sum += ((drawn(&mut of_document, (document, topic)) + alpha)
+                    / (drawn(&mut lengths, document) + all_alpha))
+                    .ln();
+                sum += ((drawn(&mut of_word, (row, topic)) + beta) / (drawn(&mut totals, topic) + all_beta)).ln();
+            }
+        }
+    }
+    sum
+}
+
+/// How often that has been drawn before; now it is once more.
+fn drawn<K: Eq + Hash>(counts: &mut HashMap<K, f64>, what: K) -> f64 {
+    let count = counts.entry(what).or_default();
+    *count += 1.0;
+    *count - 1.0
 }
 
 /// Adds up what all workers have changed since the last time, and shows it to all.
@@ -184,12 +218,16 @@ fn assert_nothing_lost(trained: &Trained, corpus: &Corpus) {
 }
 
 #[test]
-fn bsp_on_threads_gives_the_counts_of_the_sequential_program() {
+fn bsp_on_threads_gives_the_counts_of_the_sequential_program_and_tells_their_likelihood() {
     let corpus = corpus();
     for config in configs() {
         let trained = train_on(&config, &Deployment::threads(WORKERS));
         assert_nothing_lost(&trained, &corpus);
-        assert_eq!((trained.word_topics, trained.totals), sequential(&config, &corpus), "{config:?}");
+        let told = trained.epochs.last().and_then(|epoch| epoch.quality.objective).expect("it is told after the last");
+        let (counts, log_joint) = sequential(&config, &corpus);
+        assert_eq!((trained.word_topics, trained.totals), counts, "{config:?}");
+        let per_token = log_joint / corpus.tokens() as f64;
+        assert!((told / per_token - 1.0).abs() < 1e-9, "{config:?}: {told} was told of {per_token} per token");
     }
 }
 
