@@ -126,7 +126,7 @@ struct ModelOptions {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SamplerName {
-    /// Whichever is sooner at the same likelihood for such documents
+    /// Whichever is sooner at the same likelihood: mh for more than 4000 topics and words a document, otherwise sparse
     Auto,
     Sparse,
     Mh,

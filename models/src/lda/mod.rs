@@ -97,3 +97,24 @@ fn two_units(random: &mut impl Rng) -> (f32, f32) {
 fn below(bound: usize, random: &mut impl Rng) -> usize {
     ((u128::from(random.next_u64()) * bound as u128) >> 64) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proposals_are_chosen_only_where_documents_have_room_for_more_topics_than_are_many() {
+        let many = MANY_TOPICS;
+        let settled = |length, topics| Sampler::Auto.settled((7 * length, 7), topics);
+        for (length, topics) in [(many, many), (many, many + 1), (many + 1, many), (150, 60_000), (60_000, 100)] {
+            assert_eq!(settled(length, topics), Sampler::Sparse, "documents of {length} words, {topics} topics");
+        }
+        assert_eq!(settled(many + 1, many + 1), Sampler::MetropolisHastings);
+        assert_eq!(Sampler::Auto.settled((0, 0), many + 1), Sampler::Sparse, "there may be no documents");
+        for asked in [Sampler::Sparse, Sampler::MetropolisHastings] {
+            for size in [(7, 7), (7 * (many + 1), 7)] {
+                assert_eq!(asked.settled(size, many + 1), asked, "whoever asks for one gets it");
+            }
+        }
+    }
+}
