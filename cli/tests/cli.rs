@@ -140,47 +140,18 @@ fn plots_are_drawn_as_svg_and_png() {
 /// What two runs that differ by one flag differ in.
 #[derive(Clone, Copy, Debug)]
 enum Differs {
-    Factors,
+    Numbers,
     Epochs,
     Clocks,
     Workers,
+    Evaluations,
     TestError,
 }
 
-#[test]
-fn every_flag_of_training_changes_something() {
-    use Differs::*;
-    let cases = [
-        ("", "--rank 5", Factors),
-        ("", "--l2 0.2", Factors),
-        ("", "--no-biases", Factors),
-        ("", "--rate 0.05", Factors),
-        ("", "--damping 0.3", Factors),
-        ("", "--seed 2", Factors),
-        ("", "--step-size constant", Factors),
-        ("--step-size constant", "--step-size inverse-time", Factors),
-        ("--step-size constant", "--step-size inverse-sqrt", Factors),
-        ("--step-size constant", "--step-size decay", Factors),
-        ("--step-size decay", "--step-size decay --decay 0.5", Factors),
-        ("", "--step-size adagrad", Factors),
-        ("--step-size adagrad --workers 2", "--step-size adarevision --workers 2", Factors),
-        ("", "--holdout 0.5", Factors),
-        ("", "--holdout-every 3", Factors),
-        ("", "--no-holdout", Factors),
-        ("", "--test small.csv", TestError),
-        ("", "--epochs 4", Epochs),
-        ("--epochs 90", "--epochs 90 --patience 1", Epochs),
-        ("", "--clocks-per-epoch 3", Clocks),
-        ("--workers 1", "--workers 3", Workers),
-        ("--consistency bsp --workers 2", "--consistency async --workers 2", Factors),
-        ("--consistency bsp --workers 2", "--consistency ssp --workers 2 --staleness 1", Factors),
-        ("--consistency bsp --workers 2", "--consistency essp --workers 2 --staleness 1", Factors),
-    ];
-    let directory = directory();
-    let path = directory.path();
-    hemiola(path, "generate ratings --users 9 --items 9 --ratings 60 --seed 3 --out small.csv");
+/// Trains twice for each case, with what flags change and with the flags.
+fn check_flags(path: &Path, training: &str, cases: &[(&str, &str, Differs)]) {
     let look = |flags: &str, differs: Differs| {
-        let mut command = format!("train mf ratings.csv --out m --report r --quiet {flags}");
+        let mut command = format!("train {training} --out m --report r --quiet {flags}");
         for (flag, usual) in [("--epochs", "3"), ("--workers", "1"), ("--consistency", "bsp")] {
             if !flags.contains(flag) {
                 command.push_str(&format!(" {flag} {usual}"));
@@ -190,20 +161,141 @@ fn every_flag_of_training_changes_something() {
         let lines = json_lines(&path.join("r"));
         let (last, summary) = (&lines[lines.len() - 2], &lines[lines.len() - 1]);
         match differs {
-            Factors => format!("{:?}", fs::read(path.join("m/factors.safetensors")).unwrap()),
-            Epochs => last["epoch"].to_string(),
-            Clocks => last["clock"].to_string(),
-            Workers => summary["workers"].as_array().unwrap().len().to_string(),
-            TestError => last["test_rmse"].to_string(),
+            Differs::Numbers => {
+                let mut files = files(&path.join("m"));
+                files.retain(|(name, _)| Path::new(name).extension().is_some_and(|ending| ending == "safetensors"));
+                format!("{files:?}")
+            }
+            Differs::Epochs => last["epoch"].to_string(),
+            Differs::Clocks => last["clock"].to_string(),
+            Differs::Workers => summary["workers"].as_array().unwrap().len().to_string(),
+            Differs::Evaluations => lines.iter().filter(|line| line["objective"].is_number()).count().to_string(),
+            Differs::TestError => {
+                ["test_rmse", "test_loss", "test_log_likelihood"].map(|error| summary[error].to_string()).join(" ")
+            }
         }
     };
-    for (usual, flags, differs) in cases {
-        assert!(look(usual, differs) != look(flags, differs), "'{flags}' has the {differs:?} of '{usual}'");
+    for &(usual, flags, differs) in cases {
+        let (before, after) = (look(usual, differs), look(flags, differs));
+        assert!(before != after, "train {training}: '{flags}' has the {differs:?} of '{usual}'");
     }
+}
+
+#[test]
+fn every_flag_of_training_changes_something() {
+    use Differs::*;
+    let cases = [
+        ("", "--rank 5", Numbers),
+        ("", "--l2 0.2", Numbers),
+        ("", "--no-biases", Numbers),
+        ("", "--rate 0.05", Numbers),
+        ("", "--damping 0.3", Numbers),
+        ("", "--seed 2", Numbers),
+        ("", "--step-size constant", Numbers),
+        ("--step-size constant", "--step-size inverse-time", Numbers),
+        ("--step-size constant", "--step-size inverse-sqrt", Numbers),
+        ("--step-size constant", "--step-size decay", Numbers),
+        ("--step-size decay", "--step-size decay --decay 0.5", Numbers),
+        ("", "--step-size adagrad", Numbers),
+        ("--step-size adagrad --workers 2", "--step-size adarevision --workers 2", Numbers),
+        ("", "--holdout 0.5", Numbers),
+        ("", "--holdout-every 3", Numbers),
+        ("", "--no-holdout", Numbers),
+        ("", "--test small.csv", TestError),
+        ("", "--epochs 4", Epochs),
+        ("--epochs 90", "--epochs 90 --patience 1", Epochs),
+        ("", "--clocks-per-epoch 3", Clocks),
+        ("--workers 1", "--workers 3", Workers),
+        ("--consistency bsp --workers 2", "--consistency async --workers 2", Numbers),
+        ("--consistency bsp --workers 2", "--consistency ssp --workers 2 --staleness 1", Numbers),
+        ("--consistency bsp --workers 2", "--consistency essp --workers 2 --staleness 1", Numbers),
+    ];
+    let directory = directory();
+    let path = directory.path();
+    hemiola(path, "generate ratings --users 9 --items 9 --ratings 60 --seed 3 --out small.csv");
+    check_flags(path, "mf ratings.csv", &cases);
     let quiet = run(path, "train mf ratings.csv --epochs 1 --quiet");
     assert_eq!((quiet.stdout.len(), quiet.stderr.len()), (0, 0));
     let loud = run(path, "train mf ratings.csv --epochs 1");
     assert!(String::from_utf8_lossy(&loud.stderr).starts_with("epoch 1: loss "));
+}
+
+#[test]
+fn every_flag_of_topic_models_changes_something() {
+    use Differs::*;
+    let cases = [
+        ("--topics 4", "--topics 5", Numbers),
+        ("", "--alpha 0.3", Numbers),
+        ("", "--beta 0.1", Numbers),
+        ("--sampler sparse", "--sampler mh", Numbers),
+        ("--topics 4", "--topics 4 --sampler mh", Numbers),
+        ("", "--begin-with 0.3", Numbers),
+        ("", "--seed 2", Numbers),
+        ("", "--stop-words none", Numbers),
+        ("", "--stop-words stop.txt", Numbers),
+        ("", "--min-documents 20", Numbers),
+        ("", "--max-share 0.3", Numbers),
+        ("", "--max-words 9", Numbers),
+        ("", "--holdout 0.3", Numbers),
+        ("", "--holdout-every 3", Numbers),
+        ("", "--test few.txt", TestError),
+        ("", "--epochs 4", Epochs),
+        ("", "--evaluate-every 1", Evaluations),
+        ("", "--clocks-per-epoch 3", Clocks),
+        ("--clocks-per-epoch 3 --workers 2", "--clocks-per-epoch 2 --workers 2", Numbers),
+        ("--workers 1", "--workers 3", Workers),
+        ("--consistency bsp --workers 2", "--consistency async --workers 2", Numbers),
+        ("--consistency bsp --workers 2", "--consistency ssp --workers 2 --staleness 1", Numbers),
+        ("--consistency bsp --workers 2", "--consistency essp --workers 2 --staleness 1", Numbers),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    // Of five subjects, some of whose words belong to two of them.
+    let document = |at: usize| {
+        let words = (0..30).map(|turn| format!(" w{}", 8 * (at % 5) + turn * turn % 11));
+        format!("the{}\n", words.collect::<String>())
+    };
+    let text = (0..60).map(document).collect::<String>();
+    fs::write(path.join("text.txt"), &text).unwrap();
+    fs::write(path.join("few.txt"), &text[..400]).unwrap();
+    fs::write(path.join("stop.txt"), "w8\n").unwrap();
+    check_flags(path, "lda text.txt", &cases);
+}
+
+#[test]
+fn every_flag_of_softmax_regression_changes_something() {
+    use Differs::*;
+    let cases = [
+        ("", "--l2 0.01", Numbers),
+        ("", "--batch 5", Numbers),
+        ("", "--rate 1", Numbers),
+        ("", "--step-size constant", Numbers),
+        ("--step-size constant", "--step-size inverse-time", Numbers),
+        ("--step-size constant", "--step-size inverse-sqrt", Numbers),
+        ("--step-size constant", "--step-size adaptive", Numbers),
+        ("--step-size adaptive", "--step-size adaptive --damping 0.3", Numbers),
+        ("", "--decay 0.5", Numbers),
+        ("", "--seed 2", Numbers),
+        ("", "--holdout 0.5", Numbers),
+        ("", "--holdout-every 3", Numbers),
+        ("", "--no-holdout", Numbers),
+        ("", "--test few.svm", TestError),
+        ("", "--epochs 4", Epochs),
+        ("--epochs 90", "--epochs 90 --patience 1", Epochs),
+        ("", "--clocks-per-epoch 3", Clocks),
+        ("--workers 2", "--clocks-per-epoch 3 --workers 2", Numbers),
+        ("--workers 1", "--workers 3", Workers),
+        ("--consistency bsp --workers 2", "--consistency async --workers 2", Numbers),
+        ("--consistency bsp --workers 2", "--consistency ssp --workers 2 --staleness 1", Numbers),
+        ("--consistency bsp --workers 2", "--consistency essp --workers 2 --staleness 1", Numbers),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    for (name, options) in [("clicks.svm", "--examples 600"), ("few.svm", "--examples 60 --seed 2")] {
+        let shape = "--features 300 --nonzeros 20 --relevant 50";
+        hemiola(path, &format!("generate examples {shape} {options} --out {name}"));
+    }
+    check_flags(path, "mlr clicks.svm", &cases);
 }
 
 #[test]
