@@ -43,6 +43,13 @@ pub(crate) fn seed(text: &str) -> Result<u64, Unexpected> {
     text.parse().map_err(|_| Unexpected("a whole number of 0 or more"))
 }
 
+/// A whole number within limits.
+pub(crate) fn between<N: TryFrom<u64>, const LEAST: u64, const MOST: u64>(text: &str) -> Result<N, String> {
+    let number = text.parse().ok().filter(|number| (LEAST..=MOST).contains(number));
+    let number = number.and_then(|number| N::try_from(number).ok());
+    number.ok_or_else(|| format!("expected a whole number between {LEAST} and {MOST}"))
+}
+
 /// A number of factors.
 pub(crate) fn rank(text: &str) -> Result<usize, Unexpected> {
     text.parse().ok().filter(|rank| (1..=4096).contains(rank)).ok_or(Unexpected("a whole number between 1 and 4096"))

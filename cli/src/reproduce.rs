@@ -23,20 +23,24 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     out: PathBuf,
     /// Simulated nodes, with two workers each
-    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "64", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::machines, default_value = "64", allow_negative_numbers = true)]
     nodes: u32,
     /// Ratings to train on
-    #[arg(long, value_name = "N", value_parser = numbers::seed, default_value = "1000000", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::between::<u64, 1000, 1_000_000_000>, default_value = "1000000",
+        allow_negative_numbers = true)]
     ratings: u64,
     /// Documents to find topics in
-    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "600", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::between::<u32, 20, 1_000_000>, default_value = "600",
+        allow_negative_numbers = true)]
     documents: u32,
     /// Topics to find
-    #[arg(long, value_name = "K", value_parser = numbers::count, default_value = "50", allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", value_parser = numbers::between::<u32, 2, 10_000>, default_value = "50",
+        allow_negative_numbers = true)]
     topics: u32,
     /// Passes over the documents, where passes to a target are counted, and three times as many in bosen-bandwidth; over
     /// ratings it is half of them, and of Splash's toy example and rate it is how many draws there are
-    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "120", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::between::<u32, 1, 1_000_000>, default_value = "120",
+        allow_negative_numbers = true)]
     passes: u32,
     /// Fixes everything that is drawn at random
     #[arg(long, value_parser = numbers::seed, default_value = "1", allow_negative_numbers = true)]

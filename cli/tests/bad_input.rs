@@ -16,6 +16,8 @@ mod filters;
 mod generate;
 #[path = "bad_input/l1lr.rs"]
 mod l1lr;
+#[path = "bad_input/reproduce.rs"]
+mod reproduce;
 #[path = "bad_input/splash.rs"]
 mod splash;
 
@@ -229,12 +231,6 @@ const CASES: &[Case] = &[
         1,
         "nowhere/run.jsonl: cannot be written: there is no directory nowhere",
     ),
-    (
-        "reproduce fig-9",
-        2,
-        "there is no figure 'fig-9'; expected one of essp-staleness, essp-breakdown, essp-convergence, essp-robustness, vap-cost, bosen-adarevision, bosen-bandwidth, bosen-frequency, bosen-overhead, bosen-time, bosen-clock-ticks, sfb-cost, sfb-model-size, sfb-throughput, sfb-scaling, sfb-waiting, sfb-partial, splash-toy, splash-rate, splash-lr, splash-cf, splash-lda, splash-runtime, ps-convergence, ps-delay, ps-waiting, ps-filters, ps-working-set",
-    ),
-    ("reproduce vap-cost --out nowhere", 1, "nowhere/vap-cost.json: cannot be written: there is no directory nowhere"),
     ("train mf good.csv --seed -1", 2, "invalid value '-1' for '--seed <SEED>': expected a whole number of 0 or more"),
     (
         "train mf good.csv --clocks-per-epoch 0",
@@ -724,6 +720,7 @@ fn every_mistake_gets_one_clear_sentence() {
         filters::CASES,
         generate::CASES,
         l1lr::CASES,
+        reproduce::CASES,
         splash::CASES,
     ];
     let cases = || lists.into_iter().flatten();

@@ -51,8 +51,10 @@ pub(super) fn size(examples: usize) -> Size {
 pub(in super::super) fn lr(scale: &Scale) -> Result<Findings, ReproduceError> {
     // A worker needs some thousands of examples for its own, or they say too little of all.
     let count = (scale.ratings as usize / 5).max(1000);
-    let (examples, test) =
-        (digits(count, scale.seed, 2 * scale.seed), digits(count / 20, scale.seed, 2 * scale.seed + 1));
+    let (examples, test) = (
+        digits(count, scale.seed, scale.seed.wrapping_mul(2)),
+        digits(count / 20, scale.seed, scale.seed.wrapping_mul(2) | 1),
+    );
     let size = size(examples.len());
     let run = |nodes: u32, epochs: u32| -> Result<Course, ReproduceError> {
         let defaults = Config::default();

@@ -41,7 +41,7 @@ fn parts(
 
 pub(in super::super) fn runtime(scale: &Scale) -> Result<Findings, ReproduceError> {
     let count = (scale.ratings as usize / 50).max(1000);
-    let examples = lr::digits(count, scale.seed, 2 * scale.seed);
+    let examples = lr::digits(count, scale.seed, scale.seed.wrapping_mul(2));
     let passes = |synchronisations| Options { seed: scale.seed, synchronisations, ..Options::default() };
     let regression = |synchronisations: u32| {
         parts(scale, lr::size(count), |deployment| {
