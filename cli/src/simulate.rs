@@ -28,7 +28,7 @@ Examples:
   hemiola simulate mf ratings.csv --nodes 8 --straggler 3:2.5 --epochs 5 --plot cluster.svg
   hemiola simulate lda docword.nips.txt.gz --nodes 16 --topics 100 --epochs 20
   hemiola simulate l1lr clicks.svm --nodes 100 --lambda 1e-4 --delay 8 --straggler 3:2.5
-  hemiola simulate mlr wiki.libsvm --nodes 12 --workers 1 --bandwidth 10gbit --sync factors --fanout 4 --rate 0.5
+  hemiola simulate mlr wiki.libsvm --nodes 12 --workers 1 --bandwidth 10gbit --sync factors --fanout 4 --rate 16
   hemiola simulate dml train-images-idx3-ubyte.gz --nodes 12 --bandwidth 10gbit --fanout 4 --epochs 3
   hemiola simulate mlr train-images-idx3-ubyte.gz --nodes 64 --workers 1 --engine splash --epochs 5
 

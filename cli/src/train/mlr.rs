@@ -32,7 +32,7 @@ Examples:
   hemiola train mlr train-images-idx3-ubyte.gz --test t10k-images-idx3-ubyte.gz
   hemiola train mlr news.train.libsvm.gz --test news.test.libsvm.gz --epochs 10
   hemiola train mlr flowers.csv --label species
-  hemiola train mlr wiki.libsvm --processes 4 --sync factors --fanout 2 --rate 0.5
+  hemiola train mlr wiki.libsvm --processes 4 --sync factors --fanout 2 --rate 16
   hemiola train mlr train-images-idx3-ubyte.gz --engine splash --epochs 5
 
 DATA is libsvm, columns with a header or without, or MNIST's idx. Files may be

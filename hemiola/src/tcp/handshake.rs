@@ -14,14 +14,42 @@ use std::fmt;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io::{self, Read};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a caller may take to introduce itself, and a peer to answer.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// So many connections may be introducing themselves at once; those beyond them are dropped at once.
-pub(crate) const UNINTRODUCED_MAX: usize = 64;
+/// So many connections may be introducing themselves at once beside those that are expected.
+const STRANGERS_MAX: usize = 64;
 /// No introduction is longer than this.
 const HANDSHAKE_BYTES_MAX: u64 = 1024;
+
+/// How many connections are introducing themselves to somebody who listens.
+pub(crate) struct Unintroduced {
+    now: AtomicUsize,
+    max: usize,
+}
+
+impl Unintroduced {
+    /// Nobody yet; so many of the job will call, perhaps all at once.
+    pub(crate) fn new(expected: usize) -> Self {
+        Self { now: AtomicUsize::new(0), max: expected + STRANGERS_MAX }
+    }
+
+    /// Whether one more may; otherwise it is to be dropped.
+    pub(crate) fn admit(&self) -> bool {
+        let is_admitted = self.now.fetch_add(1, Ordering::Relaxed) < self.max;
+        if !is_admitted {
+            self.end();
+        }
+        is_admitted
+    }
+
+    /// One is introduced, or refused.
+    pub(crate) fn end(&self) {
+        self.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// What every process of a job knows and nobody else.
 #[derive(Clone, Serialize, Deserialize)]
@@ -206,6 +234,15 @@ pub(crate) fn receive_control<T: DeserializeOwned>(reader: &mut Reader) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_of_a_job_may_call_at_once_but_not_any_number() {
+        let unintroduced = Unintroduced::new(100);
+        let admitted = (0..1000).filter(|_| unintroduced.admit()).count();
+        assert_eq!(admitted, 100 + STRANGERS_MAX);
+        unintroduced.end();
+        assert!(unintroduced.admit() && !unintroduced.admit());
+    }
 
     #[test]
     fn a_secret_survives_the_environment_and_differs_from_every_other() {

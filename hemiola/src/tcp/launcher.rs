@@ -4,7 +4,7 @@ use crate::checkpoint::{Checkpoint, Checkpoints, Publisher};
 use crate::deployment::{Observation, Observer, Outcome};
 use crate::error::Error;
 use crate::tcp::child::{environment, resume_variable};
-use crate::tcp::handshake::{Reader, Secret, UNINTRODUCED_MAX, hear, receive_control, refuse, send_control, welcome};
+use crate::tcp::handshake::{Reader, Secret, Unintroduced, hear, receive_control, refuse, send_control, welcome};
 use crate::tcp::lane::shut;
 use crate::tcp::process::ProcessOutcome;
 use crate::tcp::server::HUGE_PAGES;
@@ -21,7 +21,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ pub(crate) fn run(
             secret,
             job: fingerprint,
             message_bytes_max: config.message_bytes_max,
-            unintroduced: Arc::new(AtomicUsize::new(0)),
+            unintroduced: Arc::new(Unintroduced::new(job.workers_per_client.len() + job.shards as usize)),
             events,
         },
         processes,
@@ -246,15 +246,14 @@ struct Door {
     secret: Secret,
     job: u64,
     message_bytes_max: u64,
-    unintroduced: Arc<AtomicUsize>,
+    unintroduced: Arc<Unintroduced>,
     events: Sender<Event>,
 }
 
 impl Door {
     fn open(&self) {
         while let Ok((stream, from)) = self.listener.accept() {
-            if self.unintroduced.fetch_add(1, Ordering::Relaxed) >= UNINTRODUCED_MAX {
-                self.unintroduced.fetch_sub(1, Ordering::Relaxed);
+            if !self.unintroduced.admit() {
                 say(&format!("the launcher dropped a connection from {from}: too many at once"));
                 continue;
             }
@@ -262,7 +261,7 @@ impl Door {
             let (unintroduced, events) = (Arc::clone(&self.unintroduced), self.events.clone());
             thread::spawn(move || {
                 let event = introduced(stream, &secret, job, limit);
-                unintroduced.fetch_sub(1, Ordering::Relaxed);
+                unintroduced.end();
                 match event {
                     Ok(event) => {
                         tell(&events, event);

@@ -7,7 +7,7 @@ use crate::host::{Carrier, Core, Host};
 use crate::tcp::child::Child;
 use crate::tcp::connection::WireError;
 use crate::tcp::control::ControlSender;
-use crate::tcp::handshake::{Reader, UNINTRODUCED_MAX, hear, refuse, welcome};
+use crate::tcp::handshake::{Reader, Unintroduced, hear, refuse, welcome};
 use crate::tcp::lane::Lane;
 use crate::tcp::process::{Port, call, fail, finish};
 use crate::tcp::{Config, TcpError, listen, say, spawn};
@@ -24,7 +24,6 @@ use hemiola_core::sabotage::Sabotage;
 use hemiola_core::{ClientId, Job, WorkerId};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -40,7 +39,7 @@ struct Exchange {
     config: Config,
     job: u64,
     control: ControlSender,
-    unintroduced: AtomicUsize,
+    unintroduced: Unintroduced,
 }
 
 /// Plays the role of a peer until the job ends; then ends the process.
@@ -82,7 +81,7 @@ pub(crate) fn run(
         config: config.clone(),
         job: fingerprint,
         control: control.clone(),
-        unintroduced: AtomicUsize::new(0),
+        unintroduced: Unintroduced::new(lanes.len()),
     });
     exchange.start(listener, addresses)?;
     let listener = Arc::clone(&host);
@@ -149,15 +148,14 @@ impl Exchange {
     }
 
     fn admit(self: &Arc<Self>, stream: TcpStream) {
-        if self.unintroduced.fetch_add(1, Ordering::Relaxed) >= UNINTRODUCED_MAX {
-            self.unintroduced.fetch_sub(1, Ordering::Relaxed);
+        if !self.unintroduced.admit() {
             self.say("too many connections at once; one was dropped");
             return;
         }
         let exchange = Arc::clone(self);
         let serve = move || {
             let introduced = exchange.introduced(stream);
-            exchange.unintroduced.fetch_sub(1, Ordering::Relaxed);
+            exchange.unintroduced.end();
             match introduced {
                 // When it ends the other peer calls again if it lives; if it does not, the launcher knows.
                 Ok((other, lane, reader)) => {

@@ -4,7 +4,7 @@ use crate::checkpoint::{Checkpoints, Directory, PART_BYTES, Rests, Task};
 use crate::tcp::child::{Child, resumed};
 use crate::tcp::connection::WireError;
 use crate::tcp::control::ControlSender;
-use crate::tcp::handshake::{Reader, Secret, UNINTRODUCED_MAX, fingerprint, hear, refuse, welcome};
+use crate::tcp::handshake::{Reader, Secret, Unintroduced, fingerprint, hear, refuse, welcome};
 use crate::tcp::lane::{Lane, Written};
 use crate::tcp::pacing::Pacing;
 use crate::tcp::{Config, TcpError, listen, say, spawn};
@@ -22,7 +22,6 @@ use hemiola_core::{ClientId, Job, Shard, ShardId};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 use thiserror::Error;
@@ -47,7 +46,7 @@ pub struct ShardServer {
     secret: Secret,
     job: u64,
     message_bytes_max: u64,
-    unintroduced: AtomicUsize,
+    unintroduced: Unintroduced,
 }
 
 /// Why a client's connection is no longer read.
@@ -109,7 +108,7 @@ impl ShardServer {
             secret,
             job: fingerprint(job),
             message_bytes_max: config.message_bytes_max,
-            unintroduced: AtomicUsize::new(0),
+            unintroduced: Unintroduced::new(job.workers_per_client.len()),
         }
     }
 
@@ -191,15 +190,14 @@ impl ShardServer {
     }
 
     fn admit<F: Fn(String) + Send + Sync + 'static>(self: &Arc<Self>, stream: TcpStream, breach: &Arc<F>) {
-        if self.unintroduced.fetch_add(1, Ordering::Relaxed) >= UNINTRODUCED_MAX {
-            self.unintroduced.fetch_sub(1, Ordering::Relaxed);
+        if !self.unintroduced.admit() {
             say(&format!("{}: too many connections at once; one was dropped", self.name()));
             return;
         }
         let (server, breach) = (Arc::clone(self), Arc::clone(breach));
         let serve = move || {
             let introduced = server.introduced(stream);
-            server.unintroduced.fetch_sub(1, Ordering::Relaxed);
+            server.unintroduced.end();
             match introduced {
                 Ok((client, reader)) => match server.serve(client, reader) {
                     // The client connects again if it lives; if it does not, the launcher knows.
