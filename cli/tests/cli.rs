@@ -357,6 +357,10 @@ fn bsp_gives_the_same_bytes_on_threads_and_in_processes() {
     assert!(threads.len() >= 4, "a model has several files");
     assert!(threads == files(&path.join("four.model")), "four processes and two servers");
     assert!(threads == files(&path.join("two.model")), "two processes of two threads and one server");
+    // So many that on threads they need more chunks than usual, lest they wait for one another.
+    hemiola(path, &format!("{common} --workers 12 --out threads.model"));
+    hemiola(path, &format!("{common} --processes 2 --workers 6 --out two.model"));
+    assert!(files(&path.join("threads.model")) == files(&path.join("two.model")), "twelve workers");
 }
 
 #[test]

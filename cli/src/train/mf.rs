@@ -285,7 +285,6 @@ impl Problem {
             return Err(usage("--epochs times --clocks-per-epoch are more clocks than can be counted; give fewer"));
         }
         let l2 = model.l2.unwrap_or(if training.schedule().sends_gradients() { 0.07 } else { defaults.training.l2 });
-        let threads = if let Deployment::Threads { workers, .. } = deployment { *workers } else { 1 };
         Ok(Config {
             rank: model.rank,
             biases: model.biases(),
@@ -295,7 +294,9 @@ impl Problem {
             clocks_per_epoch,
             cut: defaults.cut,
             rounds_per_clock: defaults.rounds_per_clock,
-            chunks: defaults.chunks.max(2 * threads),
+            // By all workers, wherever they are: chunks decide in which order a worker comes to its ratings, and under bsp
+            // that must not depend on the driver.
+            chunks: defaults.chunks.max(2 * workers),
             patience,
             seed: training.seed,
         })

@@ -244,7 +244,7 @@ impl Config {
 impl Config {
     /// What must be the same in a run that goes on from a checkpoint, but for the data. How long to train may change.
     fn identity(&self) -> Identity {
-        let Self { rank, biases, training, consistency, precision, seed, .. } = self;
+        let Self { rank, biases, training, consistency, precision, rounds_per_clock, chunks, seed, .. } = self;
         identity(
             "mf",
             [
@@ -255,6 +255,9 @@ impl Config {
                 ("steps", told(training.step)),
                 ("consistency", told(consistency)),
                 ("precision", told(precision)),
+                ("chunks", chunks.to_string()),
+                ("clocks cut by", told(self.cut())),
+                ("rounds per clock", rounds_per_clock.to_string()),
                 ("seed", seed.to_string()),
             ],
         )
@@ -647,4 +650,24 @@ fn unpack_rows(config: &Config, rows: &[u8], labels: &[u32]) -> (Vec<f32>, Optio
         biases.push(number(row, factor_columns(config.rank)));
     }
     (factors, (config.biases == Biases::With).then_some(biases))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_training_in_another_order_is_another_one() {
+        let config = Config::default();
+        let others = [
+            Config { chunks: 24, ..config },
+            Config { cut: Cut::Ratings, ..config },
+            Config { rounds_per_clock: 2, ..config },
+            Config { seed: 2, ..config },
+        ];
+        for other in others {
+            assert_ne!(config.identity(), other.identity(), "{other:?}");
+        }
+        assert_eq!(config.identity(), Config { patience: Some(1), ..config }.identity(), "it may go on for longer");
+    }
 }
