@@ -16,8 +16,8 @@ pub(crate) struct Options {
     /// What every process may send, such as 200mbit, with --processes; what is left of it goes to early updates
     #[arg(long, value_name = "RATE", value_parser = numbers::budget)]
     bandwidth: Option<f64>,
-    /// Which updates go first before a clock ends, with --bandwidth; with --step-size adarevision it orders only the rows that
-    /// servers send [default: relative]
+    /// Which updates go first before a clock ends, with --bandwidth; with --step-size adarevision it orders only the rows
+    /// that servers send [default: relative]
     #[arg(long, value_enum, value_name = "ORDER")]
     priority: Option<budget::First>,
 }

@@ -121,8 +121,8 @@ struct Cluster {
     /// What every node may send, if less than it can: what 'hemiola train' calls --bandwidth
     #[arg(long, value_name = "RATE", value_parser = numbers::budget)]
     budget: Option<f64>,
-    /// Which updates go first before a clock ends, with --budget; with --step-size adarevision it orders only the rows that
-    /// servers send [default: relative]
+    /// Which updates go first before a clock ends, with --budget; with --step-size adarevision it orders only the rows
+    /// that servers send [default: relative]
     #[arg(long, value_enum, value_name = "ORDER")]
     priority: Option<budget::First>,
     /// What shortens messages, such as key-cache,zstd: significant:T holds back changes up to T, random-skip:P leaves out
