@@ -14,7 +14,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     machines: Machines,
     /// What every process may send, such as 200mbit, with --processes; what is left of it goes to early updates
-    #[arg(long, value_name = "RATE", value_parser = numbers::budget)]
+    #[arg(long, value_name = "RATE", value_parser = numbers::budget, allow_hyphen_values = true)]
     bandwidth: Option<f64>,
     /// Which updates go first before a clock ends, with --bandwidth; with --step-size adarevision it orders only the rows
     /// that servers send [default: relative]
@@ -39,7 +39,7 @@ pub(crate) struct Machines {
     /// random-skip:P leaves out a part P, with feedback until the next update; then key-cache, then lz4 or zstd; with
     /// updates/ or rows/ before a name for one direction alone; for l1lr also kkt, which it has unless others are given; or
     /// none
-    #[arg(long, value_name = "LIST", value_parser = filters::parse)]
+    #[arg(long, value_name = "LIST", value_parser = filters::parse, allow_hyphen_values = true)]
     filters: Option<filters::List>,
 }
 

@@ -42,8 +42,10 @@ fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
 fn one_line(message: &str) -> String {
     let message = message.strip_prefix("error: ").unwrap_or(message);
     let ends = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
+    // Nobody means an option that there is not as the name of a file.
+    let helps = |line: &&str| !line.is_empty() && !line.starts_with("tip: to pass '--");
     let mut sentence = String::new();
-    for line in message.lines().take_while(ends).map(str::trim).filter(|line| !line.is_empty()) {
+    for line in message.lines().take_while(ends).map(str::trim).filter(helps) {
         if !sentence.is_empty() {
             sentence.push_str(if line.starts_with("tip:") { "; " } else { " " });
         }

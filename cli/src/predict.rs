@@ -36,10 +36,10 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present_any = ["user", "item"], conflicts_with_all = ["user", "item"])]
     data: Vec<PathBuf>,
     /// Predict for this user alone
-    #[arg(long, requires = "item")]
+    #[arg(long, requires = "item", allow_negative_numbers = true)]
     user: Option<String>,
     /// Predict for this item alone
-    #[arg(long, requires = "user")]
+    #[arg(long, requires = "user", allow_negative_numbers = true)]
     item: Option<String>,
     /// With ratings, know users by what they rated in this file, also such as the model was not trained on
     #[arg(long, value_name = "DATA")]

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// A model that `hemiola train` wrote
     model: PathBuf,
     /// Whom to recommend to; with --ratings of one user alone, that one
-    #[arg(long, required_unless_present = "ratings")]
+    #[arg(long, required_unless_present = "ratings", allow_negative_numbers = true)]
     user: Option<String>,
     /// How many items
     #[arg(short = 'n', long = "count", value_name = "N", value_parser = numbers::count, default_value = "5",

@@ -116,10 +116,10 @@ struct Cluster {
     #[arg(long, value_name = "S", value_parser = numbers::count, allow_negative_numbers = true)]
     servers: Option<u32>,
     /// What every node can send and receive, such as 200mbit or 10gbit
-    #[arg(long, value_name = "RATE", value_parser = numbers::bandwidth, default_value = "1gbit")]
+    #[arg(long, value_name = "RATE", value_parser = numbers::bandwidth, default_value = "1gbit", allow_hyphen_values = true)]
     bandwidth: f64,
     /// What every node may send, if less than it can: what 'hemiola train' calls --bandwidth
-    #[arg(long, value_name = "RATE", value_parser = numbers::budget)]
+    #[arg(long, value_name = "RATE", value_parser = numbers::budget, allow_hyphen_values = true)]
     budget: Option<f64>,
     /// Which updates go first before a clock ends, with --budget; with --step-size adarevision it orders only the rows
     /// that servers send [default: relative]
@@ -128,23 +128,23 @@ struct Cluster {
     /// What shortens messages, such as key-cache,zstd: significant:T holds back changes up to T, random-skip:P leaves out
     /// a part P, with feedback until the next update; then key-cache, then lz4 or zstd; with updates/ or rows/ before a
     /// name for one direction alone; for l1lr also kkt, which it has unless others are given; or none
-    #[arg(long, value_name = "LIST", value_parser = filters::parse)]
+    #[arg(long, value_name = "LIST", value_parser = filters::parse, allow_hyphen_values = true)]
     filters: Option<filters::List>,
     /// How long a message is under way, such as 100us or 2ms
-    #[arg(long, value_name = "TIME", value_parser = numbers::time, default_value = "100us")]
+    #[arg(long, value_name = "TIME", value_parser = numbers::time, default_value = "100us", allow_hyphen_values = true)]
     latency: f64,
     /// Up to how much longer a message is under way
-    #[arg(long, value_name = "TIME", value_parser = numbers::time, default_value = "0us")]
+    #[arg(long, value_name = "TIME", value_parser = numbers::time, default_value = "0us", allow_hyphen_values = true)]
     jitter: f64,
     /// A slow node and how many times as long its work takes, such as 3:2.5; may be given often
-    #[arg(long, value_name = "NODE:FACTOR", value_parser = numbers::straggler)]
+    #[arg(long, value_name = "NODE:FACTOR", value_parser = numbers::straggler, allow_hyphen_values = true)]
     straggler: Vec<(u32, f64)>,
     /// How often a worker stands still and for how long, such as 0.5:20ms for every other second
-    #[arg(long, value_name = "PER_SECOND:TIME", value_parser = numbers::hazard)]
+    #[arg(long, value_name = "PER_SECOND:TIME", value_parser = numbers::hazard, allow_hyphen_values = true)]
     pauses: Option<(f64, f64)>,
     /// How long a worker takes for a rating, a word, an example of mlr, a product of two numbers where factors are sent,
     /// or a feature of an example of l1lr, such as 20ns [default: measured on this machine]
-    #[arg(long, value_name = "TIME", value_parser = numbers::time)]
+    #[arg(long, value_name = "TIME", value_parser = numbers::time, allow_hyphen_values = true)]
     time_per_unit: Option<f64>,
 }
 

@@ -165,6 +165,11 @@ const CASES: &[Case] = &[
         "invalid value '99kbit' for '--bandwidth <RATE>': expected a rate of 100kbit or more, such as 200mbit",
     ),
     (
+        "train mf good.csv --processes 2 --bandwidth -1",
+        2,
+        "invalid value '-1' for '--bandwidth <RATE>': expected a rate of 100kbit or more, such as 200mbit",
+    ),
+    (
         "train mf good.csv --bandwidth 200mbit",
         2,
         "--bandwidth needs --processes: the threads of one process send nothing",
@@ -204,6 +209,21 @@ const CASES: &[Case] = &[
         "simulate mf good.csv --bandwidth 0gbit",
         2,
         "invalid value '0gbit' for '--bandwidth <RATE>': expected a rate above 0 such as 200mbit or 10gbit",
+    ),
+    (
+        "simulate mf good.csv --bandwidth -1",
+        2,
+        "invalid value '-1' for '--bandwidth <RATE>': expected a rate above 0 such as 200mbit or 10gbit",
+    ),
+    (
+        "simulate mf good.csv --budget -1gbit",
+        2,
+        "invalid value '-1gbit' for '--budget <RATE>': expected a rate of 100kbit or more, such as 200mbit",
+    ),
+    (
+        "simulate mf good.csv --latency -1ms",
+        2,
+        "invalid value '-1ms' for '--latency <TIME>': expected a time such as 100us, 2ms or 1s",
     ),
     (
         "simulate mf good.csv --latency 5",
@@ -364,6 +384,8 @@ const CASES: &[Case] = &[
         2,
         "unexpected argument '--rnak' found; tip: a similar argument exists: '--rank'; see 'hemiola train mf --help'",
     ),
+    ("train lda prose.txt --patience 3", 2, "unexpected argument '--patience' found; see 'hemiola train lda --help'"),
+    ("train mlr good.csv --memory 2gb", 2, "unexpected argument '--memory' found; see 'hemiola train mlr --help'"),
     (
         "train mf good.csv --rank 8 --rank 9",
         2,
@@ -507,6 +529,11 @@ const CASES: &[Case] = &[
         "recommend good.model --user nobody",
         1,
         "good.model: knows no user 'nobody'; expected one of its 20 users, such as u0, u1, u2",
+    ),
+    (
+        "recommend good.model --user -1",
+        1,
+        "good.model: knows no user '-1'; expected one of its 20 users, such as u0, u1, u2",
     ),
     (
         "recommend good.model --user u1 -n 0",

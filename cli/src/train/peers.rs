@@ -29,7 +29,7 @@ pub(super) struct Options {
     #[command(flatten)]
     exchange: ExchangeOptions,
     /// What shortens messages, with --processes: lz4 or zstd
-    #[arg(long, value_name = "LIST", value_parser = filters::parse)]
+    #[arg(long, value_name = "LIST", value_parser = filters::parse, allow_hyphen_values = true)]
     filters: Option<filters::List>,
 }
 

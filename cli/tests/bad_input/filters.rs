@@ -15,6 +15,12 @@ pub(crate) const CASES: &[Case] = &[
          significant:T, random-skip:P, feedback, and kkt of l1lr",
     ),
     (
+        "train mf good.csv --processes 2 --filters -1",
+        2,
+        "invalid value '-1' for '--filters <LIST>': there is no filter '-1'; the filters are key-cache, lz4, zstd, \
+         significant:T, random-skip:P, feedback, and kkt of l1lr",
+    ),
+    (
         "train mlr good.csv --processes 2 --filters zstd,key-cache",
         2,
         "invalid value 'zstd,key-cache' for '--filters <LIST>': filter 'key-cache' must come before 'zstd', which hides \
