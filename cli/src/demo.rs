@@ -55,6 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         workers: place.workers,
         quiet: false,
         out: directory.join("ratings.model"),
+        is_out_given: true,
         report: None,
         plot: None,
         checkpoints: None,

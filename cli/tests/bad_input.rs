@@ -74,7 +74,7 @@ const CASES: &[Case] = &[
         "titles.csv:1: the header names no user column; expected names such as user, item, rating",
     ),
     (
-        "train mf prose.txt",
+        "train mf prose.txt --out m.model",
         1,
         "prose.txt:1: the header names no user column; expected names such as user, item, rating",
     ),
@@ -716,9 +716,9 @@ const CASES: &[Case] = &[
         "--plot drawing.pdf: expected a name that ends in .svg or .png",
     ),
     (
-        "train rica good.csv",
+        "train rica header.csv",
         1,
-        "good.csv: starts with the bytes 75 73 65 72; expected 00 00 08 and two dimensions or more, the mark of idx images",
+        "header.csv: starts with the bytes 75 73 65 72; expected 00 00 08 and two dimensions or more, the mark of idx images",
     ),
     ("train rica missing.png", 1, "missing.png: cannot be read: No such file or directory (os error 2)"),
     (
@@ -727,7 +727,7 @@ const CASES: &[Case] = &[
         "invalid value '1' for '--patch <SIDE>': expected a whole number between 2 and 32",
     ),
     ("train rica good.csv --sparsity 0", 2, "invalid value '0' for '--sparsity <WEIGHT>': expected a number above 0"),
-    ("train rica good.csv --picture filters.svg", 2, "--picture filters.svg: expected a name that ends in .png"),
+    ("train rica header.csv --picture filters.svg", 2, "--picture filters.svg: expected a name that ends in .png"),
     ("calibrate --rank 0", 2, "invalid value '0' for '--rank <N>': expected a whole number between 1 and 4096"),
     ("demo --seed x", 2, "invalid value 'x' for '--seed <SEED>': expected a whole number of 0 or more"),
 ];

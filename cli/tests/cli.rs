@@ -383,6 +383,23 @@ fn every_model_of_consistency_trains_in_processes() {
     }
 }
 
+#[test]
+fn a_model_of_another_kind_is_replaced_only_where_it_is_named() {
+    let directory = directory();
+    let path = directory.path();
+    hemiola(path, "generate examples --examples 60 --features 30 --nonzeros 5 --relevant 5 --out clicks.svm");
+    let kind = |model: &str| hemiola_models::model_directory::kind_of(&path.join(model)).unwrap();
+    let topics = "train lda ratings.csv --topics 2 --epochs 1 --quiet";
+    hemiola(path, "train mf ratings.csv --epochs 1 --quiet");
+    assert_eq!((run(path, topics).status.code(), kind("ratings.model")), (Some(1), "mf".to_owned()));
+    hemiola(path, &format!("{topics} --out ratings.model"));
+    hemiola(path, topics);
+    assert_eq!(kind("ratings.model"), "lda");
+    // Both learn weights of classes.
+    hemiola(path, "train mlr clicks.svm --epochs 1 --quiet");
+    hemiola(path, "train l2mlr clicks.svm --epochs 1 --quiet");
+}
+
 /// What a run says of itself at first, and at last.
 fn first_and_last(report: &Path) -> (Value, Value) {
     let mut lines = json_lines(report);

@@ -5,10 +5,11 @@ use crate::plot::{self, Panel};
 use crate::progress::{Observed, Progress, Work, say};
 use crate::report::{self, Report};
 use crate::{deploy, interrupt, outputs};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use hemiola::checkpoint::Checkpoints;
 use hemiola::{Deployment, Outcome};
+use hemiola_models::mlr::model::MlrModel;
 use hemiola_models::model_directory;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ pub(crate) struct Job {
     pub(crate) workers: u32,
     pub(crate) quiet: bool,
     pub(crate) out: PathBuf,
+    /// Whether it was asked that the model go there.
+    pub(crate) is_out_given: bool,
     pub(crate) report: Option<PathBuf>,
     pub(crate) plot: Option<PathBuf>,
     pub(crate) checkpoints: Option<Checkpoints>,
@@ -54,6 +57,7 @@ impl Job {
             workers: place.workers,
             quiet: outputs.quiet || deploy::is_child(),
             out: outputs.out.clone().unwrap_or_else(|| default_out(data)),
+            is_out_given: outputs.out.is_some(),
             report: outputs.report.clone().filter(|_| !deploy::is_child()),
             plot: outputs.plot.clone(),
             checkpoints: None,
@@ -82,7 +86,22 @@ impl Job {
         files.iter().try_for_each(|(_, path)| outputs::check_writable(path))?;
         outputs::check_parent(&self.out)?;
         model_directory::check_target(&self.out)?;
-        Ok(())
+        self.check_replaced()
+    }
+
+    /// Checks that a model of another kind is not replaced unasked.
+    fn check_replaced(&self) -> Result<()> {
+        let own = match self.description["model"].as_str().unwrap_or_default() {
+            "l2mlr" => MlrModel::KIND,
+            model => model,
+        };
+        match model_directory::kind_of(&self.out) {
+            Ok(kind) if kind != own && !self.is_out_given => bail!(
+                "{}: holds a model of kind '{kind}', and this one would be of kind '{own}'; say by --out where it goes",
+                self.out.display()
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Runs `train`, which tells of every epoch that has ended, and begins the report with `counts` of the data.

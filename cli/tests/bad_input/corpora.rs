@@ -6,6 +6,11 @@ use std::path::Path;
 pub(crate) const CASES: &[Case] = &[
     ("train lda", 2, "the following required arguments were not provided: <DATA>...; see 'hemiola train lda --help'"),
     ("train lda missing.txt", 1, "missing.txt: cannot be read: No such file or directory (os error 2)"),
+    (
+        "train lda good.csv --topics 2",
+        1,
+        "good.model: holds a model of kind 'mf', and this one would be of kind 'lda'; say by --out where it goes",
+    ),
     ("train lda folder", 1, "folder: is a directory; expected a file of documents"),
     ("train lda prose.txt --topics 0", 2, "invalid value '0' for '--topics <K>': expected a whole number of 1 or more"),
     ("train lda prose.txt --topics 70000", 1, "the number of topics must be between 1 and 65535, not 70000"),

@@ -137,19 +137,19 @@ pub(crate) const CASES: &[Case] = &[
          order in every file",
     ),
     (
-        "train dml flowers.csv --test flower-swapped.csv",
+        "train dml flowers.csv --test flower-swapped.csv --out m.model",
         1,
         "flower-swapped.csv:1: column 1 is called 'width'; expected 'length', as features must have the same names and \
          order in every file",
     ),
     (
-        "train l1lr flowers.csv --test flower-swapped.csv",
+        "train l1lr flowers.csv --test flower-swapped.csv --out m.model",
         1,
         "flower-swapped.csv:1: column 1 is called 'width'; expected 'length', as features must have the same names and \
          order in every file",
     ),
     (
-        "train l1lr flowers.csv --test flower-swapped.csv --memory 1gb",
+        "train l1lr flowers.csv --test flower-swapped.csv --out m.model --memory 1gb",
         1,
         "flower-swapped.csv:1: column 1 is called 'width'; expected 'length', as features must have the same names and \
          order in every file",

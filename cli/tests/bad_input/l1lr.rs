@@ -113,7 +113,11 @@ pub(crate) const CASES: &[Case] = &[
         "no feature says anything about the class, so no lambda can be chosen; give other data, or --lambda",
     ),
     ("train l1lr - -", 2, "standard input can be read only once; give '-' once"),
-    ("train l1lr short.tsv --format criteo", 1, "short.tsv:1: expected 40 columns separated by a tab, found 3"),
+    (
+        "train l1lr short.tsv --format criteo --out m.model",
+        1,
+        "short.tsv:1: expected 40 columns separated by a tab, found 3",
+    ),
     ("train l1lr clicks.tsv", 1, "clicks.tsv:2: expected a whole number or nothing in column 3, found 'x'"),
     (
         "train l1lr clicks.tsv --label 2",
