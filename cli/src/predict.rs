@@ -134,8 +134,12 @@ fn predict_ratings(arguments: &Arguments) -> Result<()> {
         model.add_users(&Ratings::read(&arguments.ratings)?)?;
     }
     let mut out = BufWriter::new(stdout().lock());
+    let (mut unknown, mut all) = (0, 0);
     let mut line = |user: &str, item: &str| {
-        let prediction = model.predict(model.users.get(user), model.items.get(item));
+        let (known_user, known_item) = (model.users.get(user), model.items.get(item));
+        unknown += usize::from(known_user.is_none() || known_item.is_none());
+        all += 1;
+        let prediction = model.predict(known_user, known_item);
         writeln!(out, "{},{},{prediction:.4}", Field(user), Field(item))
     };
     if let (Some(user), Some(item)) = (&arguments.user, &arguments.item) {
@@ -149,6 +153,9 @@ fn predict_ratings(arguments: &Arguments) -> Result<()> {
         )?;
     }
     out.flush()?;
+    if unknown > 0 {
+        say(&format!("pairs with a user or item that the model does not know: {unknown} of {all}"));
+    }
     Ok(())
 }
 

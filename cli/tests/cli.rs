@@ -50,6 +50,10 @@ fn a_model_is_trained_judged_and_used() {
     let lines: Vec<&str> = predicted.lines().collect();
     assert_eq!((lines.len(), lines[0]), (2, single.trim_end()));
     assert!(lines[1].starts_with("\"no, body\",2,"), "{predicted}");
+    let said = |arguments: &str| String::from_utf8(run(path, arguments).stderr).unwrap();
+    let unknown = "pairs with a user or item that the model does not know: 1 of 2\n";
+    assert_eq!(said("predict ratings.model pairs.csv"), unknown);
+    assert_eq!(said("predict ratings.model --user 1 --item 2"), "");
 
     let all = hemiola(path, "recommend ratings.model --user 1 -n 200");
     let unseen = hemiola(path, "recommend ratings.model --user 1 -n 200 --seen ratings.csv");
