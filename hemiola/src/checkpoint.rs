@@ -9,7 +9,8 @@
 //! whoever lists or checks what is there need not care.
 //!
 //! Rows are found by their ids, so a job may go on with another number of servers or on another driver; the number of
-//! workers must be the same. A checkpoint that cannot be written ends nothing: the job says so once and goes on.
+//! workers must be the same. A checkpoint that cannot be written ends nothing: the job says so once, goes on, and
+//! counts those that are missing when it ends.
 
 mod directory;
 mod error;

@@ -215,6 +215,10 @@ pub(crate) struct Publisher {
     keep: usize,
     /// What has been said, and need not be said again while it stays so.
     said: Option<Discriminant<Trouble>>,
+    /// How many checkpoints were saved and how many not, and the newest of those that were.
+    saved: u32,
+    unsaved: u32,
+    newest: Option<Clock>,
 }
 
 /// What can go wrong with a checkpoint, and is no reason to end the job.
@@ -228,12 +232,17 @@ enum Trouble {
 
 impl Publisher {
     pub(super) fn new(directory: Directory, lock: Lock, keep: usize) -> Self {
-        Self { directory, _lock: lock, keep, said: None }
+        Self { directory, _lock: lock, keep, said: None, saved: 0, unsaved: 0, newest: None }
     }
 
     /// Ends a checkpoint. What goes wrong is said once, until it goes well again.
     pub(crate) fn conclude(&mut self, whole: &Whole) {
         let trouble = self.settle(whole).err();
+        if let Some(Trouble::NotSaved { .. }) = trouble {
+            self.unsaved += 1;
+        } else {
+            (self.saved, self.newest) = (self.saved + 1, Some(whole.clock));
+        }
         let kind = trouble.as_ref().map(mem::discriminant);
         if let Some(trouble) = trouble.filter(|_| kind != self.said) {
             say(&format!("hemiola: {trouble}"));
@@ -253,6 +262,19 @@ impl Publisher {
         }
         self.directory.prune(clock, self.keep).map_err(|source| Trouble::NotRemoved { clock, source })
     }
+
+    /// What is left to say when the job is over, if something was not saved.
+    fn balance(&self) -> Option<String> {
+        let Self { saved, unsaved, newest, .. } = self;
+        let newest = newest.map_or(String::new(), |clock| format!("; the newest is of {clock}"));
+        (*unsaved > 0).then(|| format!("checkpoints: {saved} saved, {unsaved} not{newest}"))
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.balance().iter().for_each(|balance| say(&format!("hemiola: {balance}")));
+    }
 }
 
 #[cfg(test)]
@@ -261,6 +283,7 @@ mod tests {
     use super::*;
     use hemiola_core::{Job, TableSchema};
     use std::fs;
+    use std::path::Path;
 
     #[test]
     fn a_save_takes_its_share_of_a_processor_while_others_are_busy_and_all_of_it_otherwise() {
@@ -282,13 +305,35 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_is_saved_even_if_others_cannot_be_removed() {
-        let path = std::env::temp_dir().join(format!("hemiola-remains-{}", std::process::id()));
+    fn what_was_not_saved_is_counted_to_the_end() {
+        let path = std::env::temp_dir().join(format!("hemiola-unsaved-{}", std::process::id()));
+        let mut publisher = publisher(&path);
+        let mut conclude = |clock, reason: Option<&str>| {
+            publisher.directory.create(Clock(clock), Owner::Worker(WorkerId(0)), 0).expect("a file");
+            let files = reason.map_or(Ok(Vec::new()), |reason| Err(reason.to_owned()));
+            publisher.conclude(&Whole { clock: Clock(clock), files, seconds: 1.0 });
+            publisher.balance()
+        };
+        let full = Some("the disk is full");
+        assert_eq!(conclude(1, full).as_deref(), Some("checkpoints: 0 saved, 1 not"));
+        assert_eq!(conclude(2, None).as_deref(), Some("checkpoints: 1 saved, 1 not; the newest is of clock 2"));
+        assert_eq!(conclude(3, full).as_deref(), Some("checkpoints: 1 saved, 2 not; the newest is of clock 2"));
+        fs::remove_dir_all(&path).expect("just made");
+    }
+
+    /// That of a job with one worker, which keeps one checkpoint.
+    fn publisher(path: &Path) -> Publisher {
         let tables = vec![TableSchema::dense("t", 1, 1)];
         let job = Job { tables, workers_per_client: vec![1], shards: 1, budget: None };
-        let directory = Directory { path: path.clone(), facts: Facts::new(&job, &[]) };
+        let directory = Directory { path: path.to_owned(), facts: Facts::new(&job, &[]) };
         let lock = directory.prepare(None).expect("a folder for temporary files");
-        let publisher = Publisher::new(directory, lock, 1);
+        Publisher::new(directory, lock, 1)
+    }
+
+    #[test]
+    fn a_checkpoint_is_saved_even_if_others_cannot_be_removed() {
+        let path = std::env::temp_dir().join(format!("hemiola-remains-{}", std::process::id()));
+        let publisher = publisher(&path);
         let settle = |clock| {
             publisher.directory.create(Clock(clock), Owner::Worker(WorkerId(0)), 0).expect("a file");
             publisher.settle(&Whole { clock: Clock(clock), files: Ok(Vec::new()), seconds: 1.0 })
