@@ -108,6 +108,15 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Tells a fact, if there is one, among the epochs.
+    pub(crate) fn tell(&self, fact: Option<String>) {
+        match (&self.shown, fact) {
+            (Shown::Bar(bar), Some(fact)) => bar.println(fact),
+            (Shown::Lines(..), Some(fact)) => say(&fact),
+            _ => {}
+        }
+    }
+
     /// Leaves the terminal as it was.
     pub(crate) fn end(self) {
         if let Shown::Bar(bar) = self.shown {

@@ -125,10 +125,14 @@ fn checkpoints_are_listed_and_early_stopping_goes_on() {
     hemiola(path, &format!("{train} --epochs 2 --out first.model {saving}"));
     let listed = hemiola(path, "checkpoint list saved");
     assert!(listed.starts_with("saved/clock-0000000002  mf, clock 2, 1 worker, 1 shard, 0.0 MB in "), "{listed}");
+    assert!(listed.contains(" s, 20") && listed.ends_with(" UTC\n"), "with the date: {listed}");
     // By its name where it is, as people type it.
-    let train = train.replace("ratings.csv", "../ratings.csv");
+    let train = train.replace("ratings.csv", "../ratings.csv").replace(" --quiet", "");
     let going_on = "--resume clock-0000000002 --report ../run.jsonl";
-    hemiola(&path.join("saved"), &format!("{train} --epochs 60 --out ../second.model {going_on}"));
+    let going_on = format!("{train} --epochs 60 --out ../second.model {going_on}");
+    let output = command(&path.join("saved"), &going_on).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.starts_with("resumed from clock-0000000002\nepoch "), "{said}");
     assert!(content(&path.join("whole.model")) == content(&path.join("second.model")));
     let report = fs::read_to_string(path.join("run.jsonl")).unwrap();
     let epochs: Vec<u64> = report

@@ -1,5 +1,6 @@
 //! What every training command shares: where it runs, what it shows meanwhile, and what it leaves behind.
 
+use super::saving::newest;
 use crate::failure::usage;
 use crate::plot::{self, Panel};
 use crate::progress::{Observed, Progress, Work, say};
@@ -115,19 +116,24 @@ impl Job {
         train: impl FnOnce(&mut (dyn FnMut(&E) + Send)) -> Result<T>,
     ) -> Result<(T, Report)> {
         // A run that is refused or killed again should not cost what was told before.
-        let continued = self.checkpoints.as_ref().is_some_and(|checkpoints| checkpoints.resume.is_some());
-        let mut report = Report::create(self.report.as_deref(), continued)?;
+        let resume = self.checkpoints.as_ref().and_then(|checkpoints| checkpoints.resume.as_ref());
+        let mut report = Report::create(self.report.as_deref(), resume.is_some())?;
         let mut start = self.description.clone();
         start[counts.0] = counts.1;
         report.line("start", &start)?;
         let mut progress = Progress::new(self.quiet, work);
         let mut unwritten = None;
+        // Newer ones are about to be written there, and it may yet be refused.
+        let resumed = resume.and_then(|path| newest(path));
+        let mut resumed = resumed.map(|(checkpoint, _)| format!("resumed from {}", checkpoint.display()));
         let trained = train(&mut |epoch: &E| {
+            progress.tell(resumed.take());
             progress.epoch(epoch);
             if let Err(error) = report.line("evaluation", epoch) {
                 unwritten.get_or_insert(error);
             }
         });
+        progress.tell(resumed.filter(|_| trained.is_ok()));
         progress.end();
         if let Some(error) = unwritten {
             // The model is worth more than the report.

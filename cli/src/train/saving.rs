@@ -122,6 +122,6 @@ impl Options {
 }
 
 /// The newest checkpoint there, or the one that `path` is.
-fn newest(path: &Path) -> Option<Listed> {
+pub(super) fn newest(path: &Path) -> Option<Listed> {
     find(path).ok()?.pop()
 }

@@ -11,6 +11,7 @@ use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 pub(super) const MANIFEST: &str = "manifest.json";
 const FORMAT: &str = "hemiola-checkpoint";
@@ -193,6 +194,12 @@ impl Checkpoint {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.manifest.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// When its last file, the manifest, was written, as far as the file system knows.
+    #[must_use]
+    pub fn written(&self) -> Option<SystemTime> {
+        fs::metadata(self.path.join(MANIFEST)).and_then(|metadata| metadata.modified()).ok()
     }
 
     /// Reads every file and checks that it is what was written.
