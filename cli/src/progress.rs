@@ -145,9 +145,32 @@ impl<'a> Progress<'a> {
 /// A span of time as people say it.
 pub(crate) fn span(seconds: f64) -> String {
     match seconds {
+        s if 0.0 < s && s < 1e-3 => format!("{:.1} µs", s * 1e6),
+        s if 0.0 < s && s < 0.1 => format!("{:.1} ms", s * 1e3),
         s if s < 10.0 => format!("{s:.1} s"),
         s if s < 90.0 => format!("{s:.0} s"),
         s if s < 5400.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn spans_are_told_in_units_that_do_not_round_them_to_nothing() {
+        for (seconds, expected) in [
+            (0.0, "0.0 s"),
+            (4.2e-6, "4.2 µs"),
+            (9.996e-4, "999.6 µs"),
+            (0.0123, "12.3 ms"),
+            (0.1, "0.1 s"),
+            (12.0, "12 s"),
+            (100.0, "2 min"),
+            (7200.0, "2.0 h"),
+        ] {
+            assert_eq!(span(seconds), expected);
+        }
     }
 }
