@@ -221,7 +221,7 @@ fn every_flag_of_training_changes_something() {
     let quiet = run(path, "train mf ratings.csv --epochs 1 --quiet");
     assert_eq!((quiet.stdout.len(), quiet.stderr.len()), (0, 0));
     let loud = run(path, "train mf ratings.csv --epochs 1");
-    assert!(String::from_utf8_lossy(&loud.stderr).starts_with("epoch 1: loss "));
+    assert!(String::from_utf8_lossy(&loud.stderr).starts_with("epoch 1: RMSE "));
 }
 
 #[test]
@@ -550,5 +550,5 @@ fn splash_factorises_alike_on_every_driver() {
     let judged = hemiola(path, "eval threads.model ratings.csv");
     assert!(judged.contains("0."), "{judged}");
     let simulated = hemiola(path, &format!("simulate mf {common} --nodes 2 --workers 1 --time-per-unit 1us"));
-    assert!(simulated.contains("for 4 epochs, loss 0."), "{simulated}");
+    assert!(simulated.contains("for 4 epochs, RMSE 0."), "{simulated}");
 }

@@ -457,7 +457,7 @@ pub(crate) fn train_and_save(job: &Job, way: &Way, data: Data) -> Result<Finishe
 impl Figures for Quality {
     fn figures(&self) -> String {
         let held_out = self.test_rmse.map_or(String::new(), |rmse| format!(", held-out RMSE {rmse:.4}"));
-        format!("loss {:.4}{held_out}", self.objective)
+        format!("RMSE {:.4}{held_out}", self.objective.sqrt())
     }
 }
 
