@@ -100,6 +100,8 @@ fn every_good_format_is_read() {
             assert_eq!(plain(&examples), *expected, "{kind} {text:?}");
         }
     }
+    let several = read(b"3,5 1:0.5\n3\n").unwrap();
+    assert_eq!(several.classes.iter().collect::<Vec<_>>(), ["3", "3,5"]);
     let options = |label| Options { label, ..Options::default() };
     let numbered = read_with(b"kind,0,1\na,1,2\nb c,0,3.5\n", &options(LabelColumn::Position(1))).unwrap();
     assert_eq!((plain(&numbered), numbered.feature_name(1)), (named.clone(), Some("1")));

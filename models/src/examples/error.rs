@@ -14,6 +14,8 @@ pub enum ExamplesError {
     Empty { file: String },
     #[error("{file}:{line}: {problem}")]
     Line { file: String, line: u64, problem: ExampleProblem },
+    #[error("{file}: holds no index:value in any line; expected lines of 'label index:value ...'")]
+    NoPairs { file: String },
     #[error("{file}: has no columns, so one for the label has no effect; leave it out")]
     NoColumns { file: String },
     #[error("{file}: has labels in its lines, so a file of labels has no effect; leave it out")]
@@ -46,6 +48,8 @@ pub enum ExampleProblem {
     TooManyExamples,
     #[error("expected index:value, found '{found}'")]
     Pair { found: String },
+    #[error("expected 'label index:value ...', found columns: '{found}'")]
+    NotPairs { found: String },
     #[error("queries to rank (qid) are not supported; expected features only")]
     Query,
     #[error("expected a feature index below {FEATURES_MAX}, found '{found}'")]

@@ -31,11 +31,16 @@ pub(super) fn is_bare(line: &[u8]) -> bool {
     !line.trim_ascii().iter().any(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'))
 }
 
-pub(super) fn read_line(reader: &mut Reader<'_>, line: &[u8]) -> Result<(), ExampleProblem> {
-    let mut tokens = tokens(without_comment(line));
-    let Some(label) = tokens.next() else { return Ok(()) };
+/// Reads an example, and returns whether it has features.
+pub(super) fn read_line(reader: &mut Reader<'_>, line: &[u8]) -> Result<bool, ExampleProblem> {
+    let mut tokens = tokens(without_comment(line)).peekable();
+    let Some(label) = tokens.next() else { return Ok(false) };
     if label.contains(&b':') {
         return Err(ExampleProblem::NoLabel { found: shortened(label) });
+    }
+    // Before features, several labels stand for a class.
+    if tokens.peek().is_none() && label.iter().any(|byte| matches!(byte, b',' | b';')) {
+        return Err(ExampleProblem::NotPairs { found: shortened(label) });
     }
     let label = reader.label(label)?;
     let mut before: Option<u32> = None;
@@ -54,7 +59,7 @@ pub(super) fn read_line(reader: &mut Reader<'_>, line: &[u8]) -> Result<(), Exam
         reader.examples.add_entry(index, value);
     }
     reader.examples.end(label);
-    Ok(())
+    Ok(before.is_some())
 }
 
 fn parse_index(text: &[u8]) -> Option<u32> {

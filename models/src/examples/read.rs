@@ -182,7 +182,14 @@ impl Reader<'_> {
             Format::Idx if self.sink.is_some() => return Err(ExamplesError::Whole { file }),
             Format::Idx => idx::read(self, blocks, path)?,
             Format::Libsvm => {
-                self.read_lines(blocks, |reader, line, _| libsvm::read_line(reader, line))?;
+                let mut featured = false;
+                self.read_lines(blocks, |reader, line, _| {
+                    featured |= libsvm::read_line(reader, line)?;
+                    Ok(())
+                })?;
+                if !featured && self.count() > before {
+                    return Err(ExamplesError::NoPairs { file });
+                }
             }
             Format::Criteo => self.read_lines(blocks, |reader, line, _| criteo::read_line(reader, line))?,
             Format::Delimited => {
