@@ -49,6 +49,11 @@ impl ExampleOptions {
         Options { format, label, labels_file: self.labels.clone(), ..Options::default() }
     }
 
+    /// The format, if one was named.
+    pub(crate) fn format(&self) -> Option<String> {
+        Some(self.format?.to_possible_value()?.get_name().to_owned())
+    }
+
     /// The column of the label, if one was named.
     pub(crate) fn label(&self) -> Option<&str> {
         self.label.as_deref()

@@ -140,3 +140,16 @@ fn splash_learns_alike_on_every_driver() {
         assert!(simulated.contains("for 6 epochs, loss 0.") && simulated.contains("traffic"), "{simulated}");
     }
 }
+
+#[test]
+fn what_to_type_next_reads_as_training_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(path.join("flowers.csv"), flowers()).unwrap();
+    for model in ["mlr", "l2mlr", "dml --dimension 2"] {
+        let said = succeeded(path, &format!("train {model} flowers.csv --format delimited --label species --epochs 2"));
+        let next = said.split("next           hemiola ").nth(1).unwrap().lines().next().unwrap();
+        assert!(next.ends_with("flowers.model flowers.csv --format delimited --label species"), "{next}");
+        succeeded(path, next);
+    }
+}

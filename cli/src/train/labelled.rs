@@ -43,11 +43,13 @@ pub(super) fn inputs<'a>(
 /// The file to try a model on next and how to read it, as it is typed.
 pub(super) fn next(data: &[PathBuf], held_out: &HeldOut, reading: &ExampleOptions) -> String {
     let file = held_out.test.as_ref().unwrap_or(&data[0]).display().to_string();
+    let format = reading.format().map(|format| ("--format", format));
     let label = reading.label().map(|column| ("--label", column.to_owned()));
     // Those of a test file are beside it.
     let labels = reading.labels().filter(|_| held_out.test.is_none());
     let labels = labels.map(|file| ("--labels", file.display().to_string()));
-    let options = label.into_iter().chain(labels).map(|(option, value)| format!(" {option} {}", quoted(&value)));
+    let options =
+        format.into_iter().chain(label).chain(labels).map(|(option, value)| format!(" {option} {}", quoted(&value)));
     quoted(&file) + &options.collect::<String>()
 }
 
