@@ -1,7 +1,8 @@
 //! What `hemiola eval` and `hemiola predict` do with a softmax regression.
 
 use crate::predict::Field;
-use anyhow::{Result, anyhow};
+use crate::progress::say;
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use hemiola_models::examples::{Examples, Format, LabelColumn, Options};
 use hemiola_models::mlr::model::{MlrModel, OtherFeatures};
@@ -79,6 +80,8 @@ pub(crate) fn judge(model: &Path, data: &[PathBuf], options: &Options, as_json: 
     let options = named_as(&model, options);
     let examples = Examples::read_known(data, &options, &model.classes)?;
     model.check(&examples).map_err(|error| anyhow!("{}: {error}", data[0].display()))?;
+    check_known(&examples, model.features(), &data[0])?;
+    tell_unknown(&examples, model.features());
     let evaluation = model.evaluate(&examples);
     let (loss, accuracy, count) = (evaluation.loss(), evaluation.accuracy(), evaluation.examples());
     let classes = model.classes.len();
@@ -119,12 +122,35 @@ pub(crate) fn unfit(error: &OtherFeatures, data: &[PathBuf], options: &Options) 
     anyhow!("{}: {error}{hint}", data[0].display())
 }
 
+/// Checks that a model of so many features has one of those of examples, if they have any.
+///
+/// # Errors
+/// If it does not: then it tells nothing of them.
+pub(crate) fn check_known(examples: &Examples, known: usize, file: &Path) -> Result<()> {
+    match examples.unknown(known) {
+        (1.., entries) if entries == examples.entries() => {
+            bail!("{}: has no feature that the model knows; expected features below {known}", file.display())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says what part of examples a model of so many features leaves out.
+pub(crate) fn tell_unknown(examples: &Examples, known: usize) {
+    if let (features @ 1.., entries) = examples.unknown(known) {
+        let part = 100.0 * entries as f64 / examples.entries() as f64;
+        say(&format!("features that the model does not know: {features}, {part:.0} % of the entries"));
+    }
+}
+
 /// Prints the class of every example, and the probability of every class if asked.
 pub(crate) fn predict(model: &Path, data: &[PathBuf], options: &Options, probabilities: bool) -> Result<()> {
     let model = MlrModel::load(model)?;
     let options = named_as(&model, options);
     let examples = Examples::read_unlabelled(data, &options)?;
     model.check(&examples).map_err(|error| unfit(&error, data, &options))?;
+    check_known(&examples, model.features(), &data[0])?;
+    tell_unknown(&examples, model.features());
     let mut out = BufWriter::new(stdout().lock());
     if probabilities {
         write!(out, "class")?;

@@ -153,3 +153,32 @@ fn what_to_type_next_reads_as_training_did() {
         succeeded(path, next);
     }
 }
+
+#[test]
+fn features_that_a_model_does_not_know_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(path.join(name), text).unwrap();
+    write("two.svm", &"-1 1:1\n1 2:1\n".repeat(20));
+    write("more.svm", "-1 1:1 7:1 8:1\n1 2:1 7:1\n");
+    write("other.svm", "-1\n1 7:1\n");
+    write("bare.svm", "-1 1:0\n");
+    let told = "features that the model does not know: 2, 60 % of the entries";
+    for model in ["mlr", "l2mlr", "l1lr --lambda 0.01", "dml --dimension 1"] {
+        let said = |arguments: &str| {
+            let (code, _, said) = hemiola(path, &arguments.split_whitespace().collect::<Vec<_>>());
+            (code, said)
+        };
+        let train = format!("train {model} two.svm --out two.model");
+        let (code, loud) = said(&format!("{train} --test more.svm"));
+        assert!(code == Some(0) && loud.lines().any(|line| line == told), "{model}: {loud}");
+        assert_eq!(said(&format!("{train} --test more.svm --quiet")), (Some(0), String::new()), "{model}");
+        let refused = "hemiola: other.svm: has no feature that the model knows; expected features below 3\n";
+        for command in ["eval two.model", "predict two.model"] {
+            assert_eq!(said(&format!("{command} more.svm")), (Some(0), format!("{told}\n")), "{model}");
+            assert_eq!(said(&format!("{command} other.svm")), (Some(1), refused.to_owned()), "{model}");
+            assert_eq!(said(&format!("{command} bare.svm")), (Some(0), String::new()), "{model}");
+        }
+        assert_eq!(said(&format!("{train} --test other.svm")), (Some(1), refused.to_owned()), "{model}");
+    }
+}

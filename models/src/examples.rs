@@ -181,6 +181,16 @@ impl Examples {
         self.columns.len()
     }
 
+    /// How many different features there are beyond the first `known`, and how many entries of them.
+    #[must_use]
+    pub fn unknown(&self, known: usize) -> (usize, usize) {
+        let mut beyond: Vec<u32> = self.columns.iter().copied().filter(|&column| column as usize >= known).collect();
+        let entries = beyond.len();
+        beyond.sort_unstable();
+        beyond.dedup();
+        (beyond.len(), entries)
+    }
+
     /// The values of all entries, example by example.
     pub(crate) fn values(&self) -> &[f32] {
         &self.values

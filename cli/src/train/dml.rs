@@ -2,7 +2,7 @@
 
 use super::held_out::USUAL;
 use super::job::{Job, Outputs, quoted};
-use super::labelled::Labelled;
+use super::labelled::{self, Labelled};
 use super::peers;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
@@ -105,7 +105,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         job.check(&problem.inputs()?)?;
         interrupt::install()?;
     }
-    arguments.train(&job, together, &config, &problem.read()?)
+    let data = problem.read()?;
+    if !job.quiet {
+        labelled::tell(&data.examples, data.test.as_ref());
+    }
+    arguments.train(&job, together, &config, &data)
 }
 
 /// What is learnt from.

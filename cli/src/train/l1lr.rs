@@ -161,6 +161,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let memory = arguments.memory(&job)?;
     let data = arguments.problem.read(memory)?;
+    if !job.quiet {
+        data.tell();
+    }
     arguments.problem.group(&data.known, way.blocks())?;
     arguments.train(&job, &way, data)
 }

@@ -2,7 +2,7 @@
 
 use super::held_out::USUAL;
 use super::job::{Job, Outputs, quoted};
-use super::labelled::Labelled;
+use super::labelled::{self, Labelled};
 use super::peers;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
@@ -102,6 +102,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         interrupt::install()?;
     }
     let (examples, test) = problem.read()?;
+    if !job.quiet {
+        labelled::tell(&examples, test.as_ref());
+    }
     arguments.train(&job, together, examples, test.as_ref())
 }
 

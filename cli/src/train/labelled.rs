@@ -2,7 +2,7 @@
 
 use super::held_out::{HeldOut, USUAL};
 use super::job::quoted;
-use crate::classify::ExampleOptions;
+use crate::classify::{ExampleOptions, check_known, tell_unknown};
 use crate::failure::usage;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -65,7 +65,17 @@ pub(super) fn read_test(file: &Path, options: &Options, train: &Examples) -> Res
             let file = file.display();
             Err(anyhow!("{file}: the examples have {found} features; expected {expected}, as those to train on have"))
         }
-        _ => Ok(test),
+        _ => {
+            check_known(&test, train.features(), file)?;
+            Ok(test)
+        }
+    }
+}
+
+/// Says what is remarkable about what was read.
+pub(super) fn tell(train: &Examples, test: Option<&Examples>) {
+    if let Some(test) = test {
+        tell_unknown(test, train.features());
     }
 }
 

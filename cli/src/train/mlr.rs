@@ -5,7 +5,7 @@ pub(crate) mod sync;
 use super::engine;
 use super::held_out::USUAL;
 use super::job::{Job, Outputs, quoted};
-use super::labelled::Labelled;
+use super::labelled::{self, Labelled};
 use super::saving;
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
@@ -135,6 +135,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         interrupt::install()?;
     }
     let (examples, test) = problem.read()?;
+    if !job.quiet {
+        labelled::tell(&examples, test.as_ref());
+    }
     if let Way::Cheaper(config) = way {
         way = cheaper(&config, &mut job, &examples)?;
     }

@@ -73,6 +73,12 @@ impl DmlModel {
         self.projection.len() / self.features
     }
 
+    /// How many features the metric is of.
+    #[must_use]
+    pub fn features(&self) -> usize {
+        self.features
+    }
+
     /// Checks that the features of examples can be those of the model; ones written with their index may be fewer or more,
     /// and those that the model does not know are left out.
     ///

@@ -1,6 +1,7 @@
 //! The examples of a logistic regression, in memory or, as far as they do not fit, on disk.
 
 use super::super::labelled::read_test;
+use crate::classify::tell_unknown;
 use anyhow::{Error, Result, anyhow};
 use hemiola_models::HoldOut;
 use hemiola_models::examples::{Examples, Options};
@@ -104,6 +105,13 @@ impl Data {
     pub(crate) fn counts(&self) -> Value {
         json!({ "train": self.counts.0, "test": self.test.as_ref().map(Test::len),
             "features": self.known.features(), "entries": self.counts.1 })
+    }
+
+    /// Says what is remarkable about what was read.
+    pub(crate) fn tell(&self) {
+        if let Some(Test::Memory(test)) = &self.test {
+            tell_unknown(test, self.known.features());
+        }
     }
 
     pub(crate) fn lambda_max(&self, bias: bool) -> Result<f64> {
