@@ -38,21 +38,37 @@ enum FormatName {
     Criteo,
 }
 
+impl FormatName {
+    fn meaning(self) -> Format {
+        match self {
+            Self::Libsvm => Format::Libsvm,
+            Self::Delimited => Format::Delimited,
+            Self::Idx => Format::Idx,
+            Self::Criteo => Format::Criteo,
+        }
+    }
+
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// What `--format` calls it.
+pub(crate) fn format_name(format: Format) -> String {
+    let found = FormatName::value_variants().iter().find(|name| name.meaning() == format);
+    found.map_or_else(String::new, |name| name.name())
+}
+
 impl ExampleOptions {
     pub(crate) fn reading(&self) -> Options {
-        let format = self.format.map(|format| match format {
-            FormatName::Libsvm => Format::Libsvm,
-            FormatName::Delimited => Format::Delimited,
-            FormatName::Idx => Format::Idx,
-            FormatName::Criteo => Format::Criteo,
-        });
+        let format = self.format.map(FormatName::meaning);
         let label = label_column(self.label.as_deref());
         Options { format, label, labels_file: self.labels.clone(), ..Options::default() }
     }
 
     /// The format, if one was named.
     pub(crate) fn format(&self) -> Option<String> {
-        Some(self.format?.to_possible_value()?.get_name().to_owned())
+        self.format.map(FormatName::name)
     }
 
     /// The column of the label, if one was named.

@@ -182,3 +182,22 @@ fn features_that_a_model_does_not_know_are_told() {
         assert_eq!(said(&format!("{train} --test other.svm")), (Some(1), refused.to_owned()), "{model}");
     }
 }
+
+#[test]
+fn what_was_read_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("flowers.csv"), flowers()).unwrap();
+    std::fs::write(folder.path().join("two.svm"), "-1 1:1\n1 2:1\n".repeat(20)).unwrap();
+    for (arguments, told) in [
+        ("mlr flowers.csv --holdout-every 4", "180 and 60 held out, 2 features, 3 classes, read as delimited"),
+        ("l2mlr two.svm --no-holdout", "40, 3 features, 2 classes, read as libsvm"),
+        ("dml two.svm --dimension 1 --test two.svm", "40 and 40 held out, 3 features, 2 classes, read as libsvm"),
+        (
+            "l1lr two.svm --lambda 1 --memory 1gb --holdout-every 4",
+            "30 and 10 held out, 3 features, 2 classes, read as libsvm",
+        ),
+    ] {
+        let said = succeeded(folder.path(), &format!("train {arguments}"));
+        assert!(said.starts_with(&format!("examples       {told}\n")), "{arguments}: {said}");
+    }
+}

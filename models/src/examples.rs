@@ -36,6 +36,8 @@ pub struct Examples {
     fixed: bool,
     /// How many bits the features' numbers have, if they are hashes.
     hashed_bits: Option<u32>,
+    /// How the first file is written, if they are from files.
+    format: Option<Format>,
     /// The names of the features, where a file has them.
     feature_names: Vec<String>,
 }
@@ -111,11 +113,11 @@ impl Examples {
     /// If the rule is none, or one part would be empty.
     pub fn split(&self, rule: HoldOut) -> Result<(Self, Self), SplitError> {
         let held_out = rule.held_out(EXPECTED)?;
-        let (features, fixed, hashed_bits) = (self.features, self.fixed, self.hashed_bits);
         let empty = || Self {
-            features,
-            fixed,
-            hashed_bits,
+            features: self.features,
+            fixed: self.fixed,
+            hashed_bits: self.hashed_bits,
+            format: self.format,
             feature_names: self.feature_names.clone(),
             ..Self::new(self.classes.clone())
         };
@@ -161,6 +163,12 @@ impl Examples {
     #[must_use]
     pub fn hashed_bits(&self) -> Option<u32> {
         self.hashed_bits
+    }
+
+    /// How the first file is written, if the examples are from files.
+    #[must_use]
+    pub fn format(&self) -> Option<Format> {
+        self.format
     }
 
     /// What the header of the first file that has one calls a feature.

@@ -264,6 +264,7 @@ impl Arguments {
         if job.quiet {
             return Ok(());
         }
+        writeln!(stdout(), "{}", labelled::read_line(examples, examples.len(), test.map(Examples::len)))?;
         self.tell(&job.out, config, examples.features(), &epochs, judged.as_ref())?;
         peers::tell(&mut stdout().lock(), outcome.as_ref())
     }

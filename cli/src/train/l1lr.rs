@@ -447,7 +447,11 @@ impl Arguments {
         summary["model"] = json!(job.out);
         report.line("summary", &summary)?;
         drop(writing);
-        if job.quiet { Ok(()) } else { self.tell(&job.out, &model, &chosen, apart.as_ref()) }
+        if job.quiet {
+            return Ok(());
+        }
+        writeln!(stdout(), "{}", data.read_line())?;
+        self.tell(&job.out, &model, &chosen, apart.as_ref())
     }
 
     fn tell(

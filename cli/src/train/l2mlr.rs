@@ -179,6 +179,7 @@ impl Arguments {
         test: Option<&Examples>,
     ) -> Result<()> {
         let (problem, config) = (&self.problem, &self.problem.config());
+        let read = labelled::read_line(&examples, examples.len(), test.map(Examples::len));
         let counts = json!({ "train": examples.len(), "test": test.map(Examples::len),
             "features": examples.features(), "classes": examples.classes.len() });
         let mut epochs: Vec<Epoch<Quality>> = Vec::new();
@@ -213,6 +214,7 @@ impl Arguments {
         if job.quiet {
             return Ok(());
         }
+        writeln!(stdout(), "{read}")?;
         let tested = tested.map(|tested| (tested.accuracy(), tested.loss()));
         self.tell(&job.out, &fit, tested, &format!("after {} epochs and {} of training", fit.epochs, span(seconds)))?;
         peers::tell(&mut stdout().lock(), outcome.as_ref())

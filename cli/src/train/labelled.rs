@@ -2,11 +2,11 @@
 
 use super::held_out::{HeldOut, USUAL};
 use super::job::quoted;
-use crate::classify::{ExampleOptions, check_known, tell_unknown};
+use crate::classify::{ExampleOptions, check_known, format_name, tell_unknown};
 use crate::failure::usage;
 use anyhow::{Result, anyhow};
 use clap::Args;
-use hemiola_models::examples::{Examples, Options};
+use hemiola_models::examples::{Examples, Format, Options};
 use std::path::{Path, PathBuf};
 
 /// Labelled examples, some of them held out.
@@ -72,12 +72,24 @@ pub(super) fn read_test(file: &Path, options: &Options, train: &Examples) -> Res
     }
 }
 
-/// Says what is remarkable about what was read.
+/// Says what of the examples to judge a model by it will leave out.
 pub(super) fn tell(train: &Examples, test: Option<&Examples>) {
     if let Some(test) = test {
         tell_unknown(test, train.features());
     }
 }
+
+/// What was read, as a line of what is told in the end: how many examples to train on and to judge the model by, and what is
+/// known of all.
+pub(super) fn read_line(known: &Examples, train: usize, test: Option<usize>) -> String {
+    let format = known.format().map(format_name).unwrap_or_default();
+    let test = test.map(|test| format!(" and {test} held out")).unwrap_or_default();
+    let (features, classes) = (known.features(), known.classes.len());
+    format!("examples       {train}{test}, {features} features, {classes} classes, read as {format}")
+}
+
+/// Fewer examples than these may each be of a class of their own.
+const TELLING: usize = 20;
 
 impl Labelled {
     /// The files that are read.
@@ -94,6 +106,7 @@ impl Labelled {
     /// If they cannot be read, or are too few.
     pub(super) fn read(&self, seed: u64) -> Result<(Examples, Option<Examples>)> {
         let (examples, test) = self.read_whole()?;
+        self.check_classes(&examples)?;
         let Some(rule) = self.held_out.rule(Some(USUAL), seed) else {
             return Ok((examples, test));
         };
@@ -105,6 +118,21 @@ impl Labelled {
             )
         })?;
         Ok((train, Some(test)))
+    }
+
+    /// Checks that labels name classes, of which there are several examples, and do not number or measure examples.
+    fn check_classes(&self, examples: &Examples) -> Result<()> {
+        let (count, classes) = (examples.len(), examples.classes.len());
+        if count < TELLING || 2 * classes <= count {
+            return Ok(());
+        }
+        let (label, expected) = match (self.reading.label(), examples.format()) {
+            (Some(column), _) => (format!("column '{column}'"), "the column of a class"),
+            (None, Some(Format::Delimited)) => ("the label".to_owned(), "the column of a class by --label"),
+            _ => ("the label".to_owned(), "classes, which come again"),
+        };
+        let file = self.data[0].display();
+        Err(anyhow!("{file}: {label} has {classes} values in {count} examples; expected {expected}"))
     }
 
     /// Reads the examples and those of the test file, if there is one; nothing else is held out.

@@ -361,11 +361,13 @@ impl TrainingOptions {
 
 /// What is left to tell of a training.
 struct Finished {
+    read: String,
     outcome: Outcome,
     epochs: Vec<Epoch>,
 }
 
 fn train_and_save(job: &Job, way: &Way, examples: Examples, test: Option<&Examples>) -> Result<Finished> {
+    let read = labelled::read_line(&examples, examples.len(), test.map(Examples::len));
     let counts = json!({ "train": examples.len(), "test": test.map(Examples::len),
         "features": examples.features(), "classes": examples.classes.len() });
     let work = way.work(&examples);
@@ -384,7 +386,7 @@ fn train_and_save(job: &Job, way: &Way, examples: Examples, test: Option<&Exampl
     let model = model.with_feature_names(feature_names);
     let panel = loss_panel(&trained.epochs, "epoch", |epoch| f64::from(epoch.epoch));
     job.leave(report, &trained.outcome, &model.metrics, ("Softmax regression", panel), |path| Ok(model.save(path)?))?;
-    Ok(Finished { outcome: trained.outcome, epochs: trained.epochs })
+    Ok(Finished { read, outcome: trained.outcome, epochs: trained.epochs })
 }
 
 impl Figures for Quality {
@@ -415,6 +417,7 @@ impl Finished {
         let mut out = stdout().lock();
         let last = self.epochs.last();
         let (epochs, seconds) = last.map_or((0, 0.0), |epoch| (epoch.epoch, epoch.seconds));
+        writeln!(out, "{}", self.read)?;
         let spent = format!("after {epochs} epochs and {} of training", span(seconds));
         match last.and_then(|epoch| Some((epoch.quality.test_accuracy?, epoch.quality.test_loss?))) {
             Some((accuracy, loss)) => {

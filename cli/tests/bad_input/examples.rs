@@ -186,6 +186,22 @@ pub(crate) const CASES: &[Case] = &[
         "flower-renamed.csv:1: column 3 is called 'depth'; expected 'width', as features must have the same names and \
          order in every file",
     ),
+    // Labels that are no classes.
+    (
+        "train mlr houses.csv",
+        1,
+        "houses.csv: the label has 21 values in 40 examples; expected the column of a class by --label",
+    ),
+    (
+        "train l2mlr houses.csv --label price",
+        1,
+        "houses.csv: column 'price' has 21 values in 40 examples; expected the column of a class",
+    ),
+    (
+        "train dml houses.svm",
+        1,
+        "houses.svm: the label has 40 values in 40 examples; expected classes, which come again",
+    ),
     // Images.
     (
         "train mlr flowers.csv --format idx",
@@ -400,6 +416,13 @@ const FILES: &[(&str, &[u8])] = &[
 
 pub(crate) fn prepare(directory: &Path) {
     write_files(directory, FILES);
+    let houses = |line: fn(u32) -> String| (0..40).map(line).collect::<String>();
+    let columns = houses(|house| format!("{},{}\n", house % 7, house.min(20)));
+    let pairs = houses(|house| format!("{house} 1:{}\n", house % 7));
+    write_files(
+        directory,
+        &[("houses.csv", format!("rooms,price\n{columns}").as_bytes()), ("houses.svm", pairs.as_bytes())],
+    );
     let mut classes = Names::default();
     ["a", "b"].iter().for_each(|name| assert!(classes.intern(name).is_ok()));
     let model = MlrModel::new(classes, &[0.0; 6], Value::Null, Value::Null);

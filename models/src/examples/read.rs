@@ -175,6 +175,7 @@ impl Reader<'_> {
             Some(format) => format,
             None => format_of(blocks.peek()?, &self.options.label),
         };
+        self.examples.format.get_or_insert(format);
         let before = self.count();
         let file = blocks.file.clone();
         self.check_labels(format, &file)?;

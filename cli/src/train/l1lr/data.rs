@@ -1,6 +1,6 @@
 //! The examples of a logistic regression, in memory or, as far as they do not fit, on disk.
 
-use super::super::labelled::read_test;
+use super::super::labelled::{read_line, read_test};
 use crate::classify::tell_unknown;
 use anyhow::{Error, Result, anyhow};
 use hemiola_models::HoldOut;
@@ -107,7 +107,12 @@ impl Data {
             "features": self.known.features(), "entries": self.counts.1 })
     }
 
-    /// Says what is remarkable about what was read.
+    /// What was read, as a line of what is told in the end.
+    pub(crate) fn read_line(&self) -> String {
+        read_line(&self.known, self.len(), self.test.as_ref().map(Test::len))
+    }
+
+    /// Says what of the examples to judge a model by it will leave out.
     pub(crate) fn tell(&self) {
         if let Some(Test::Memory(test)) = &self.test {
             tell_unknown(test, self.known.features());
