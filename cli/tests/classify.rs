@@ -201,3 +201,17 @@ fn what_was_read_is_told() {
         assert!(said.starts_with(&format!("examples       {told}\n")), "{arguments}: {said}");
     }
 }
+
+#[test]
+fn a_training_that_makes_the_weights_far_worse_leaves_no_model() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("flowers.csv"), flowers()).unwrap();
+    for way in ["", " --no-holdout --sync matrix", " --processes 2 --sync factors"] {
+        let arguments = format!("train mlr flowers.csv --rate 1e9 --epochs 3 --report run.jsonl{way}");
+        let (code, _, said) = hemiola(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
+        let sentence = said.lines().last().unwrap();
+        assert!(code == Some(1) && sentence.starts_with("hemiola: the loss ends at "), "{way}: {said}");
+        assert!(sentence.ends_with("the steps are too large; try a --rate below 1000000000"), "{way}: {said}");
+        assert!(!folder.path().join("flowers.model").exists(), "{way}");
+    }
+}

@@ -11,7 +11,7 @@ use crate::failure::usage;
 use crate::plot::{Curve, Panel};
 use crate::progress::{Figures, Work, say, span};
 use crate::{consistency, deploy, interrupt, numbers, report};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use hemiola::checkpoint::Checkpoints;
 use hemiola::factors::cost::{Machine, Sync};
@@ -168,6 +168,9 @@ fn cheaper(config: &factors::Config, job: &mut Job, examples: &Examples) -> Resu
     Ok(way)
 }
 
+/// How many times the loss of weights of zero a training may end at.
+const DIVERGED: f64 = 10.0;
+
 /// How it is trained.
 pub(crate) enum Way {
     /// On tables, synchronised at every clock.
@@ -237,6 +240,24 @@ impl Way {
             }
             Self::Splash(config) => Ok(splash::train(config, deployment, examples, test, observe)?),
         }
+    }
+
+    /// Refuses weights that are far worse than zeros.
+    fn check(&self, trained: &Trained) -> Result<()> {
+        let rate = match self {
+            Self::Tables(config) => config.step.at_epoch(0),
+            Self::Minibatches(config) | Self::Factors(config) | Self::Cheaper(config) => config.step.at_epoch(0),
+            Self::Splash(config) => config.rate,
+        };
+        let loss = trained.epochs.last().map_or(0.0, |epoch| epoch.quality.objective - epoch.quality.penalty);
+        let zero = (trained.classes as f64).ln();
+        if loss > DIVERGED * zero {
+            bail!(
+                "the loss ends at {loss:.1}, where weights of zero have {zero:.4}: the steps are too large; try a --rate \
+                 below {rate}"
+            );
+        }
+        Ok(())
     }
 
     fn config(&self) -> Result<Value> {
@@ -372,7 +393,9 @@ fn train_and_save(job: &Job, way: &Way, examples: Examples, test: Option<&Exampl
         "features": examples.features(), "classes": examples.classes.len() });
     let work = way.work(&examples);
     let (trained, report) = job.observe(("examples", counts), &work, |observe| {
-        way.train(&job.deployment, job.checkpoints.as_ref(), (&examples, test), observe)
+        let trained = way.train(&job.deployment, job.checkpoints.as_ref(), (&examples, test), observe)?;
+        way.check(&trained)?;
+        Ok(trained)
     })?;
     let last = trained.epochs.last();
     let metrics = json!({
