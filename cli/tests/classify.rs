@@ -147,7 +147,8 @@ fn what_to_type_next_reads_as_training_did() {
     let path = folder.path();
     std::fs::write(path.join("flowers.csv"), flowers()).unwrap();
     for model in ["mlr", "l2mlr", "dml --dimension 2"] {
-        let said = succeeded(path, &format!("train {model} flowers.csv --format delimited --label species --epochs 2"));
+        let reading = "--format delimited --label species";
+        let said = succeeded(path, &format!("train {model} flowers.csv {reading} --epochs 2 --out flowers.model"));
         let next = said.split("next           hemiola ").nth(1).unwrap().lines().next().unwrap();
         assert!(next.ends_with("flowers.model flowers.csv --format delimited --label species"), "{next}");
         succeeded(path, next);
@@ -197,7 +198,7 @@ fn what_was_read_is_told() {
             "30 and 10 held out, 3 features, 2 classes, read as libsvm",
         ),
     ] {
-        let said = succeeded(folder.path(), &format!("train {arguments}"));
+        let said = succeeded(folder.path(), &format!("train {arguments} --out any.model"));
         assert!(said.starts_with(&format!("examples       {told}\n")), "{arguments}: {said}");
     }
 }
