@@ -4,7 +4,7 @@ use crate::predict::Field;
 use crate::progress::say;
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use hemiola_models::examples::{Examples, Format, LabelColumn, Options};
+use hemiola_models::examples::{Examples, Format, LabelColumn, Options, Unknown};
 use hemiola_models::mlr::model::{MlrModel, OtherFeatures};
 use serde_json::json;
 use std::io::{BufWriter, Write, stdout};
@@ -96,8 +96,7 @@ pub(crate) fn judge(model: &Path, data: &[PathBuf], options: &Options, as_json: 
     let options = named_as(&model, options);
     let examples = Examples::read_known(data, &options, &model.classes)?;
     model.check(&examples).map_err(|error| anyhow!("{}: {error}", data[0].display()))?;
-    check_known(&examples, model.features(), &data[0])?;
-    tell_unknown(&examples, model.features());
+    check_and_tell_unknown(&examples.unknown(model.features()), &data[0])?;
     let evaluation = model.evaluate(&examples);
     let (loss, accuracy, count) = (evaluation.loss(), evaluation.accuracy(), evaluation.examples());
     let classes = model.classes.len();
@@ -138,25 +137,34 @@ pub(crate) fn unfit(error: &OtherFeatures, data: &[PathBuf], options: &Options) 
     anyhow!("{}: {error}{hint}", data[0].display())
 }
 
-/// Checks that a model of so many features has one of those of examples, if they have any.
+/// Checks that a model knows something of examples, if there is anything to know.
 ///
 /// # Errors
 /// If it does not: then it tells nothing of them.
-pub(crate) fn check_known(examples: &Examples, known: usize, file: &Path) -> Result<()> {
-    match examples.unknown(known) {
-        (1.., entries) if entries == examples.entries() => {
-            bail!("{}: has no feature that the model knows; expected features below {known}", file.display())
-        }
-        _ => Ok(()),
+pub(crate) fn check_known(unknown: &Unknown, file: &Path) -> Result<()> {
+    if unknown.entries > 0 && unknown.entries == unknown.all {
+        let (file, known) = (file.display(), unknown.known);
+        bail!("{file}: has no feature that the model knows; expected features below {known}");
+    }
+    Ok(())
+}
+
+/// Says what part of examples a model leaves out.
+pub(crate) fn tell_unknown(unknown: &Unknown) {
+    if unknown.entries > 0 {
+        let part = 100.0 * unknown.entries as f64 / unknown.all as f64;
+        say(&format!("features that the model does not know: {}, {part:.0} % of the entries", unknown.features.len()));
     }
 }
 
-/// Says what part of examples a model of so many features leaves out.
-pub(crate) fn tell_unknown(examples: &Examples, known: usize) {
-    if let (features @ 1.., entries) = examples.unknown(known) {
-        let part = 100.0 * entries as f64 / examples.entries() as f64;
-        say(&format!("features that the model does not know: {features}, {part:.0} % of the entries"));
-    }
+/// Says what part of examples a model leaves out, unless that is all of them.
+///
+/// # Errors
+/// If it is.
+pub(crate) fn check_and_tell_unknown(unknown: &Unknown, file: &Path) -> Result<()> {
+    check_known(unknown, file)?;
+    tell_unknown(unknown);
+    Ok(())
 }
 
 /// Prints the class of every example, and the probability of every class if asked.
@@ -165,8 +173,7 @@ pub(crate) fn predict(model: &Path, data: &[PathBuf], options: &Options, probabi
     let options = named_as(&model, options);
     let examples = Examples::read_unlabelled(data, &options)?;
     model.check(&examples).map_err(|error| unfit(&error, data, &options))?;
-    check_known(&examples, model.features(), &data[0])?;
-    tell_unknown(&examples, model.features());
+    check_and_tell_unknown(&examples.unknown(model.features()), &data[0])?;
     let mut out = BufWriter::new(stdout().lock());
     if probabilities {
         write!(out, "class")?;

@@ -1,6 +1,6 @@
 //! What `hemiola eval` and `hemiola predict` do with a logistic regression.
 
-use crate::classify::{check_known, tell_unknown};
+use crate::classify::check_and_tell_unknown;
 use crate::predict::Field;
 use anyhow::{Result, anyhow};
 use hemiola_models::examples::{Examples, LabelColumn, Options};
@@ -15,8 +15,7 @@ pub(crate) fn judge(model: &Path, data: &[PathBuf], options: Options, as_json: b
     let options = Options { bits: model.hashed_bits, ..options };
     let examples = Examples::read_known(data, &options, &model.classes)?;
     model.check(&examples).map_err(|error| anyhow!("{}: {error}", data[0].display()))?;
-    check_known(&examples, model.weights.len(), &data[0])?;
-    tell_unknown(&examples, model.weights.len());
+    check_and_tell_unknown(&examples.unknown(model.weights.len()), &data[0])?;
     let evaluation = model.evaluate(&examples);
     let nonzeros = model.nonzeros().count();
     let mut out = stdout().lock();
@@ -42,8 +41,7 @@ pub(crate) fn predict(model: &Path, data: &[PathBuf], options: Options, probabil
         let hint = if taken_for_label { "; give --label none if no column is a label" } else { "" };
         anyhow!("{}: {error}{hint}", data[0].display())
     })?;
-    check_known(&examples, model.weights.len(), &data[0])?;
-    tell_unknown(&examples, model.weights.len());
+    check_and_tell_unknown(&examples.unknown(model.weights.len()), &data[0])?;
     let mut out = BufWriter::new(stdout().lock());
     if probabilities {
         writeln!(out, "class,{},{}", Field(model.classes.name(0)), Field(model.classes.name(1)))?;

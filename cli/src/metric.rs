@@ -1,6 +1,6 @@
 //! What `hemiola eval` and `hemiola predict` do with a learnt metric.
 
-use crate::classify::{check_known, tell_unknown, unfit};
+use crate::classify::{check_and_tell_unknown, unfit};
 use crate::predict::Field;
 use anyhow::{Result, anyhow};
 use hemiola_models::dml::model::DmlModel;
@@ -14,8 +14,7 @@ pub(crate) fn judge(model: &Path, data: &[PathBuf], options: &Options, as_json: 
     let model = DmlModel::load(model)?;
     let examples = Examples::read_known(data, options, &model.classes)?;
     model.check(&examples).map_err(|error| anyhow!("{}: {error}", data[0].display()))?;
-    check_known(&examples, model.features(), &data[0])?;
-    tell_unknown(&examples, model.features());
+    check_and_tell_unknown(&examples.unknown(model.features()), &data[0])?;
     let found = model.classify(&model.project(&examples), workers());
     let right = found.iter().zip(examples.labels()).filter(|(found, label)| found == label).count();
     let accuracy = right as f64 / examples.len() as f64;
@@ -36,8 +35,7 @@ pub(crate) fn predict(model: &Path, data: &[PathBuf], options: &Options, vectors
     let model = DmlModel::load(model)?;
     let examples = Examples::read_unlabelled(data, options)?;
     model.check(&examples).map_err(|error| unfit(&error, data, options))?;
-    check_known(&examples, model.features(), &data[0])?;
-    tell_unknown(&examples, model.features());
+    check_and_tell_unknown(&examples.unknown(model.features()), &data[0])?;
     let projected = model.project(&examples);
     let mut out = BufWriter::new(stdout().lock());
     if vectors {

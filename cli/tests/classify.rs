@@ -165,7 +165,7 @@ fn features_that_a_model_does_not_know_are_told() {
     write("other.svm", "-1\n1 7:1\n");
     write("bare.svm", "-1 1:0\n");
     let told = "features that the model does not know: 2, 60 % of the entries";
-    for model in ["mlr", "l2mlr", "l1lr --lambda 0.01", "dml --dimension 1"] {
+    for model in ["mlr", "l2mlr", "l1lr --lambda 0.01", "l1lr --lambda 0.01 --memory 1gb", "dml --dimension 1"] {
         let said = |arguments: &str| {
             let (code, _, said) = hemiola(path, &arguments.split_whitespace().collect::<Vec<_>>());
             (code, said)

@@ -12,6 +12,8 @@ pub use idx::labels_beside;
 pub(crate) use idx::{ImageFile, read_labels};
 pub use read::{Format, LabelColumn, Options};
 
+use std::collections::HashSet;
+
 use crate::{HoldOut, Names, SplitError};
 
 /// What messages call the content of a file.
@@ -49,6 +51,29 @@ pub struct Example<'a> {
     pub columns: &'a [u32],
     /// Their values.
     pub values: &'a [f32],
+}
+
+/// What a model of some features leaves out of examples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// How many features the model has.
+    pub known: usize,
+    /// The features that it does not have.
+    pub features: HashSet<u32>,
+    /// How many entries these have.
+    pub entries: usize,
+    /// How many entries there are in all.
+    pub all: usize,
+}
+
+impl Unknown {
+    /// Counts the examples in.
+    pub(crate) fn add(&mut self, examples: &Examples) {
+        let beyond = examples.columns.iter().filter(|&&column| column as usize >= self.known);
+        self.entries += beyond.clone().count();
+        self.features.extend(beyond);
+        self.all += examples.entries();
+    }
 }
 
 impl Examples {
@@ -189,14 +214,12 @@ impl Examples {
         self.columns.len()
     }
 
-    /// How many different features there are beyond the first `known`, and how many entries of them.
+    /// What a model of so many features leaves out.
     #[must_use]
-    pub fn unknown(&self, known: usize) -> (usize, usize) {
-        let mut beyond: Vec<u32> = self.columns.iter().copied().filter(|&column| column as usize >= known).collect();
-        let entries = beyond.len();
-        beyond.sort_unstable();
-        beyond.dedup();
-        (beyond.len(), entries)
+    pub fn unknown(&self, known: usize) -> Unknown {
+        let mut unknown = Unknown { known, ..Unknown::default() };
+        unknown.add(self);
+        unknown
     }
 
     /// The values of all entries, example by example.

@@ -6,7 +6,7 @@ use crate::classify::{ExampleOptions, check_known, format_name, tell_unknown};
 use crate::failure::usage;
 use anyhow::{Result, anyhow};
 use clap::Args;
-use hemiola_models::examples::{Examples, Format, Options};
+use hemiola_models::examples::{Examples, Format, Options, Unknown};
 use std::path::{Path, PathBuf};
 
 /// Labelled examples, some of them held out.
@@ -58,24 +58,34 @@ pub(super) fn next(data: &[PathBuf], held_out: &HeldOut, reading: &ExampleOption
 /// # Errors
 /// If they cannot be read, or are not such as those to train on.
 pub(super) fn read_test(file: &Path, options: &Options, train: &Examples) -> Result<Examples> {
-    let options = Options { labels_file: None, feature_names: train.feature_names().to_vec(), ..options.clone() };
-    let test = Examples::read_known(&[file], &options, &train.classes)?;
+    let test = Examples::read_known(&[file], &test_options(options, train), &train.classes)?;
+    check_test(file, train, &test, &test.unknown(train.features()))?;
+    Ok(test)
+}
+
+/// How examples to judge a model by are read.
+pub(super) fn test_options(options: &Options, train: &Examples) -> Options {
+    Options { labels_file: None, feature_names: train.feature_names().to_vec(), ..options.clone() }
+}
+
+/// Checks examples to judge a model by, of which this is known, and what the model will not know of them.
+///
+/// # Errors
+/// If they are not such as those to train on.
+pub(super) fn check_test(file: &Path, train: &Examples, test: &Examples, unknown: &Unknown) -> Result<()> {
     match (train.fixed_features(), test.fixed_features()) {
         (Some(expected), Some(found)) if found != expected => {
             let file = file.display();
             Err(anyhow!("{file}: the examples have {found} features; expected {expected}, as those to train on have"))
         }
-        _ => {
-            check_known(&test, train.features(), file)?;
-            Ok(test)
-        }
+        _ => check_known(unknown, file),
     }
 }
 
 /// Says what of the examples to judge a model by it will leave out.
 pub(super) fn tell(train: &Examples, test: Option<&Examples>) {
     if let Some(test) = test {
-        tell_unknown(test, train.features());
+        tell_unknown(&test.unknown(train.features()));
     }
 }
 

@@ -139,6 +139,11 @@ pub(crate) const CASES: &[Case] = &[
         "wide.csv: the examples have 3 features; expected 2, as those to train on have",
     ),
     (
+        "train l1lr flowers.csv --test wide.csv --memory 1gb",
+        1,
+        "wide.csv: the examples have 3 features; expected 2, as those to train on have",
+    ),
+    (
         "train mlr flowers.csv flower-swapped.csv",
         1,
         "flower-swapped.csv:1: column 1 is called 'width'; expected 'length', as features must have the same names and \

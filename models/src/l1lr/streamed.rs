@@ -11,8 +11,7 @@ use super::path::Slopes;
 use super::rows_file::{RowsFile, RowsWriter};
 use super::solver::{Config, Solver, delay_for, workers_for};
 use super::stored::BUFFERS;
-use crate::Names;
-use crate::examples::{Examples, ExamplesError, Options};
+use crate::examples::{Examples, ExamplesError, Options, Unknown};
 use crate::hold_out::{HoldOut, SplitError};
 
 /// Why examples could not be kept in a directory.
@@ -246,23 +245,27 @@ impl Training {
 }
 
 impl Streamed {
-    /// Reads files whose examples are all of known classes, to judge by.
+    /// Reads files whose examples are of the classes of those to train on, to judge a model by. What is known of all examples
+    /// is returned with them, and what of them a model leaves out.
     ///
     /// # Errors
     /// If a file is not as it should be, or the directory cannot take the examples.
     pub fn read_known<P: AsRef<Path>>(
         files: &[P],
         options: &Options,
-        classes: &Names,
+        train: &Examples,
         directory: &Path,
-    ) -> Result<Self, StreamError> {
+    ) -> Result<(Examples, Self, Unknown), StreamError> {
         let (mut writer, mut labels) = (Self::writer(directory)?, Vec::new());
+        let mut unknown = Unknown { known: train.features(), ..Unknown::default() };
         let mut sink = |examples: &Examples, _: usize| {
+            unknown.add(examples);
             labels.extend(examples.labels().iter().map(|&label| label.min(u32::from(u8::MAX)) as u8));
             (0..examples.len()).try_for_each(|row| writer.push(examples.example(row)))
         };
-        Examples::stream(files, options, Some(classes), &mut sink).map_err(|error| Self::failure(directory, error))?;
-        Ok(Self::finish(writer, labels, directory)?)
+        let known = Examples::stream(files, options, Some(&train.classes), &mut sink)
+            .map_err(|error| Self::failure(directory, error))?;
+        Ok((known, Self::finish(writer, labels, directory)?, unknown))
     }
 
     /// How many examples there are.

@@ -1,10 +1,10 @@
 //! The examples of a logistic regression, in memory or, as far as they do not fit, on disk.
 
-use super::super::labelled::{read_line, read_test};
+use super::super::labelled::{check_test, read_line, read_test, test_options};
 use crate::classify::tell_unknown;
 use anyhow::{Error, Result, anyhow};
 use hemiola_models::HoldOut;
-use hemiola_models::examples::{Examples, Options};
+use hemiola_models::examples::{Examples, Options, Unknown};
 use hemiola_models::l1lr::model::{Evaluation, L1lrModel};
 use hemiola_models::l1lr::path::lambda_max;
 use hemiola_models::l1lr::solver::{Config, Solver};
@@ -33,14 +33,15 @@ pub(crate) struct Data {
 /// What a model is judged by.
 enum Test {
     Memory(Examples),
-    Streamed(Streamed),
+    /// On disk, with what is left out of it.
+    Streamed(Streamed, Unknown),
 }
 
 impl Test {
     fn len(&self) -> usize {
         match self {
             Self::Memory(examples) => examples.len(),
-            Self::Streamed(streamed) => streamed.len(),
+            Self::Streamed(streamed, _) => streamed.len(),
         }
     }
 }
@@ -86,13 +87,15 @@ impl Data {
             return Err(too_few(files, training.len() + held_out.len()));
         }
         let test = match test {
-            Some(test) => {
-                let options = Options { feature_names: known.feature_names().to_vec(), ..options.clone() };
-                Some(Streamed::read_known(&[test], &options, &known.classes, &memory.scratch)?)
+            Some(file) => {
+                let options = test_options(options, &known);
+                let (test, streamed, unknown) = Streamed::read_known(&[file], &options, &known, &memory.scratch)?;
+                check_test(file, &known, &test, &unknown)?;
+                Some(Test::Streamed(streamed, unknown))
             }
-            None => held_out,
+            None => held_out.map(|held_out| Test::Streamed(held_out, Unknown::default())),
         };
-        let (counts, test) = ((training.len(), training.entries()), test.map(Test::Streamed));
+        let counts = (training.len(), training.entries());
         Ok(Self { known, counts, training: Some(training), test, limit: memory.limit })
     }
 
@@ -114,8 +117,10 @@ impl Data {
 
     /// Says what of the examples to judge a model by it will leave out.
     pub(crate) fn tell(&self) {
-        if let Some(Test::Memory(test)) = &self.test {
-            tell_unknown(test, self.known.features());
+        match &self.test {
+            Some(Test::Memory(test)) => tell_unknown(&test.unknown(self.known.features())),
+            Some(Test::Streamed(_, unknown)) => tell_unknown(unknown),
+            None => {}
         }
     }
 
@@ -143,7 +148,7 @@ impl Data {
         Ok(match &self.test {
             None => None,
             Some(Test::Memory(examples)) => Some(model().evaluate(examples)),
-            Some(Test::Streamed(streamed)) => Some(streamed.evaluate(&model())?),
+            Some(Test::Streamed(streamed, _)) => Some(streamed.evaluate(&model())?),
         })
     }
 }
