@@ -139,7 +139,7 @@ pub(crate) const CASES: &[Case] = &[
         "wide.csv: the examples have 3 features; expected 2, as those to train on have",
     ),
     (
-        "train l1lr flowers.csv --test wide.csv --memory 1gb",
+        "train l1lr flowers.csv --test wide.csv --out m.model --memory 1gb",
         1,
         "wide.csv: the examples have 3 features; expected 2, as those to train on have",
     ),
