@@ -430,14 +430,14 @@ mod tests {
         let mut tables = tables(80);
         tables.checkpoint(Clock(1));
         both_at_next_clock(&mut tables);
-        // A quarter of the table; three chunks would be three eighths.
-        let lease = lent(&mut tables, WORKERS[0], 60..80);
+        // An eighth of the table; three chunks would be more than a quarter.
+        let lease = lent(&mut tables, WORKERS[0], 70..80);
         assert!(!tables.checkpoint_is_large());
-        assert!(lend(&mut tables, WORKERS[1], 50..60).is_pending());
-        assert!(add_one(&mut tables, &Vec::from_iter(50..60)).is_pending());
+        assert!(lend(&mut tables, WORKERS[1], 50..70).is_pending());
+        assert!(add_one(&mut tables, &Vec::from_iter(50..70)).is_pending());
         assert!(add_one(&mut tables, &[50]).is_ready(), "a row is not much");
         tables.give_back(lease);
-        assert!(lend(&mut tables, WORKERS[0], 60..80).is_ready(), "it is kept already");
+        assert!(lend(&mut tables, WORKERS[0], 70..80).is_ready(), "it is kept already");
         // Fifty rows and a little: what comes next is no longer kept.
         let part = tables.checkpoint_part(4 * 16 * 55).expect("nothing has been taken out");
         assert_eq!(rows(&part).len(), 55);

@@ -84,9 +84,11 @@ impl Part {
     }
 }
 
-/// Where a writer can wait, it does while more than this share of a flat table would be kept beside it. Where it cannot,
-/// what is kept is taken out in haste from there on.
-const KEPT_SHARE: f64 = 0.3125;
+/// Where a writer can wait, it does while more than this share of a flat table would be kept beside it.
+const WAIT_SHARE: f64 = 0.25;
+
+/// Where more than this share of a table is kept, what is left is taken out in haste.
+const HASTE_SHARE: f64 = 0.375;
 
 /// One table of a checkpoint that is being taken.
 #[derive(Debug)]
@@ -192,8 +194,8 @@ impl TableSnapshot {
         };
         // Which of them are kept is looked at only where it matters. Of one or two chunks it never does.
         live.chunks.len() > 2
-            && self.is_too_much(rows.len() * kept.stride())
-            && self.is_too_much(rows.iter().filter(&mut is_new).count() * kept.stride())
+            && self.is_more(WAIT_SHARE, rows.len() * kept.stride())
+            && self.is_more(WAIT_SHARE, rows.iter().filter(&mut is_new).count() * kept.stride())
     }
 
     /// The same of whole chunks.
@@ -201,21 +203,22 @@ impl TableSnapshot {
         let KeptRows::Flat(kept) = &self.kept else { unreachable!("the table is flat") };
         let is_new = |chunk: &&usize| self.is_left(**chunk) && kept.whole(**chunk).is_none();
         live.chunks.len() > 2
-            && self.is_too_much(chunks.iter().filter(is_new).map(|&chunk| live.chunks[chunk].len()).sum())
+            && self.is_more(WAIT_SHARE, chunks.iter().filter(is_new).map(|&chunk| live.chunks[chunk].len()).sum())
     }
 
     /// Whether so much is kept that whoever takes it out should make haste.
     pub(crate) fn is_large(&self, live: &Store) -> bool {
         match (&self.kept, live) {
-            (KeptRows::Rows(kept), Store::Rows(live)) => kept.len() as f64 > KEPT_SHARE * live.len() as f64,
-            (KeptRows::Flat(_), Store::Flat(_)) => self.is_too_much(1),
+            (KeptRows::Rows(kept), Store::Rows(live)) => kept.len() as f64 > HASTE_SHARE * live.len() as f64,
+            (KeptRows::Flat(_), Store::Flat(_)) => self.is_more(HASTE_SHARE, 1),
             _ => unreachable!("both are of one table"),
         }
     }
 
-    fn is_too_much(&self, needed: usize) -> bool {
+    /// Whether more than a share of the table is kept when so many numbers are kept as well, if there are any.
+    fn is_more(&self, share: f64, needed: usize) -> bool {
         let KeptRows::Flat(kept) = &self.kept else { unreachable!("the table is flat") };
-        needed > 0 && (needed + kept.room()) as f64 > KEPT_SHARE * self.here as f64
+        needed > 0 && (needed + kept.room()) as f64 > share * self.here as f64
     }
 
     /// Must be called before a chunk of `live` is lent to someone who changes it.
@@ -551,7 +554,7 @@ mod tests {
         let rows = Vec::from_iter((0..6400).filter(|row| row / 64 % 4 == 0));
         change(&mut table, &mut snapshot, &rows[..rows.len() / 4]);
         assert!(!snapshot.is_large(&table.store), "{} of {}", room(&snapshot), rows.len() * 16);
-        change(&mut table, &mut snapshot, &rows[..rows.len() / 3]);
+        change(&mut table, &mut snapshot, &rows[..rows.len() / 5 * 2]);
         assert!(snapshot.is_large(&table.store), "{} of {}", room(&snapshot), rows.len() * 16);
     }
 
