@@ -125,7 +125,7 @@ fn checkpoints_are_listed_and_early_stopping_goes_on() {
     hemiola(path, &format!("{train} --epochs 2 --out first.model {saving}"));
     let listed = hemiola(path, "checkpoint list saved");
     assert!(listed.starts_with("saved/clock-0000000002  mf, clock 2, 1 worker, 1 shard, 0.0 MB in "), "{listed}");
-    assert!(listed.contains(" s, 20") && listed.ends_with(" UTC\n"), "with the date: {listed}");
+    assert!(listed.ends_with("s ago\n"), "{listed}");
     // By its name where it is, as people type it.
     let train = train.replace("ratings.csv", "../ratings.csv").replace(" --quiet", "");
     let going_on = "--resume clock-0000000002 --report ../run.jsonl";

@@ -35,15 +35,15 @@ pub struct MemoryCheckpoint {
 pub(super) struct Memory {
     planner: Planner,
     open: MemoryCheckpoint,
-    /// The newest checkpoint of which each shard has begun to give its part, and when it did.
-    begun: Vec<(Clock, f64)>,
+    /// The newest checkpoint of which each shard has begun to give its part.
+    begun: Vec<Clock>,
 }
 
 impl Memory {
     pub(super) fn new(saving: &Saving, job: &Job) -> Self {
         let clock = saving.resume.as_ref().map_or(Clock(0), |checkpoint| checkpoint.clock);
         let planner = Planner::new(job, saving.every, clock);
-        Self { planner, open: MemoryCheckpoint::default(), begun: vec![(clock, 0.0); job.shards as usize] }
+        Self { planner, open: MemoryCheckpoint::default(), begun: vec![clock; job.shards as usize] }
     }
 
     /// Takes a message to the coordinator; gives what everyone is to be told, and a checkpoint that is whole by it.
@@ -60,19 +60,9 @@ impl Memory {
         (decision, whole)
     }
 
-    /// Whether a shard's checkpoint of `clock` is ready for the first time, at this time.
-    pub(super) fn begins(&mut self, shard: ShardId, clock: Clock, seconds: f64) -> bool {
-        let begun = &mut self.begun[shard.index()];
-        let is_new = begun.0 < clock;
-        if is_new {
-            *begun = (clock, seconds);
-        }
-        is_new
-    }
-
-    /// When a shard began to give its part.
-    pub(super) fn began(&self, shard: ShardId) -> f64 {
-        self.begun[shard.index()].1
+    /// Whether a shard's checkpoint of `clock` is ready for the first time.
+    pub(super) fn begins(&mut self, shard: ShardId, clock: Clock) -> bool {
+        std::mem::replace(&mut self.begun[shard.index()], clock) < clock
     }
 
     pub(super) fn keep_part(&mut self, part: Part) {
@@ -84,7 +74,7 @@ impl Memory {
     }
 }
 
-/// What the coordinator is told of a part that is in memory after so many seconds.
-pub(super) fn saved(clock: Clock, owner: Owner, took: f64) -> ToCoordinator {
-    ToCoordinator::Saved { clock, owner, outcome: Ok(SavedFile { owner, bytes: 0, checksum: 0 }), took }
+/// What the coordinator is told of a part that is in memory, which costs a node nothing.
+pub(super) fn saved(clock: Clock, owner: Owner) -> ToCoordinator {
+    ToCoordinator::Saved { clock, owner, outcome: Ok(SavedFile { owner, bytes: 0, checksum: 0 }), took: 0.0 }
 }

@@ -331,7 +331,7 @@ impl World {
         }
         let ready = self.servers.shards[shard.index()].checkpoint_ready();
         if let (Some(memory), Some(clock)) = (&mut self.memory, ready)
-            && memory.begins(shard, clock, self.now.seconds())
+            && memory.begins(shard, clock)
         {
             self.save_later(shard);
         }
@@ -353,10 +353,7 @@ impl World {
                 memory.keep_part(part);
                 self.save_later(shard);
             }
-            None => {
-                let took = self.now.seconds() - memory.began(shard);
-                self.hear_of_saving(&saved(clock, Owner::Shard(shard), took));
-            }
+            None => self.hear_of_saving(&saved(clock, Owner::Shard(shard))),
         }
     }
 
@@ -370,7 +367,7 @@ impl World {
         if let Some(memory) = &mut self.memory {
             memory.keep_state(worker, reports, state);
         }
-        self.tell_coordinator(client, saved(clock, Owner::Worker(worker), 0.0));
+        self.tell_coordinator(client, saved(clock, Owner::Worker(worker)));
     }
 
     fn hear_of_saving(&mut self, message: &ToCoordinator) {

@@ -162,8 +162,9 @@ impl ShardServer {
             drop(shard);
             let part = |rests: &mut Rests| {
                 let mut shard = self.shard.lock();
-                let sleep = |shard: &mut MutexGuard<'_, _>, due| MutexGuard::unlocked(shard, || thread::sleep(due));
-                while !shard.checkpoint_is_large() && rests.rest(|due| sleep(&mut shard, due)) {}
+                while !shard.checkpoint_is_large()
+                    && rests.rest(|due| MutexGuard::unlocked(&mut shard, || thread::sleep(due)))
+                {}
                 shard.checkpoint_part(PART_BYTES)
             };
             let saved = Task::Tables(clock).run(directory, Owner::Shard(self.id), part);
