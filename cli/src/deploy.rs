@@ -88,6 +88,11 @@ impl Options {
 }
 
 impl Options {
+    /// What is to go first, if that was said.
+    pub(crate) fn priority(&self) -> Option<budget::First> {
+        self.priority
+    }
+
     /// Which options were given that have no effect on peers, and why: they are one worker in every process, send nothing
     /// early, and may need no servers.
     pub(crate) fn of_no_effect_on_peers(&self, servers: bool) -> [(&'static str, bool, &'static str); 4] {

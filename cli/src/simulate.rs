@@ -254,7 +254,7 @@ fn simulate_mf(simulation: &Simulation<mf::Problem>) -> Result<()> {
     // The shape of a cluster does not change what the options mean, so one that costs nothing to make will do.
     let way = problem.way(&Deployment::sim(cluster.nodes), workers)?;
     match &way {
-        mf::Way::Tables(config) => budget::check_priority(cluster.priority, config.consistency)?,
+        mf::Way::Tables(config) => mf::check_priority(cluster.priority, config)?,
         mf::Way::Splash(_) => cluster.check_splash()?,
     }
     let (ratings, train, shape) = problem.read()?.into_ratings();

@@ -4,6 +4,7 @@ use super::engine;
 use super::held_out::{HeldOut, USUAL};
 use super::job::{Job, Outputs, quoted};
 use super::saving;
+use crate::budget::{self, First};
 use crate::failure::usage;
 use crate::plot::{Curve, Panel};
 use crate::progress::{Figures, Work, span};
@@ -146,7 +147,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let mut job = Job::new(place, outputs, &problem.data[0], problem.description(&way));
     job.checkpoints = match &way {
-        Way::Tables(config) => saving.meaning(config.clocks_per_epoch)?,
+        Way::Tables(config) => {
+            check_priority(deployment.priority(), config)?;
+            saving.meaning(config.clocks_per_epoch)?
+        }
         Way::Splash(_) => engine::no_checkpoints(saving, deployment)?,
     };
     if !deploy::is_child() {
@@ -225,6 +229,22 @@ impl Way {
                 value
             }
         })
+    }
+}
+
+/// Checks that there is something to order before a clock ends.
+///
+/// # Errors
+/// If an order is given and makes no difference.
+pub(crate) fn check_priority(first: Option<First>, config: &Config) -> Result<()> {
+    budget::check_priority(first, config.consistency)?;
+    // Workers answer versions as they come, and servers send nothing unasked.
+    match (first, config.training.step, config.consistency) {
+        (Some(_), StepSize::AdaRevision { .. }, Consistency::Ssp { .. }) => Err(usage(
+            "--priority has no effect with --step-size adarevision and --consistency ssp, where updates go in the order of \
+             what they answer; leave it out",
+        )),
+        _ => Ok(()),
     }
 }
 

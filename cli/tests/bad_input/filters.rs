@@ -15,6 +15,18 @@ pub(crate) const CASES: &[Case] = &[
          significant:T, random-skip:P, feedback, and kkt of l1lr",
     ),
     (
+        "train mf good.csv --processes 2 --bandwidth 1mbit --priority random --step-size adarevision --consistency ssp",
+        2,
+        "--priority has no effect with --step-size adarevision and --consistency ssp, where updates go in the order of what \
+         they answer; leave it out",
+    ),
+    (
+        "simulate mf good.csv --budget 1mbit --priority random --step-size adarevision --consistency ssp",
+        2,
+        "--priority has no effect with --step-size adarevision and --consistency ssp, where updates go in the order of what \
+         they answer; leave it out",
+    ),
+    (
         "train mf good.csv --processes 2 --filters -1",
         2,
         "invalid value '-1' for '--filters <LIST>': there is no filter '-1'; the filters are key-cache, lz4, zstd, \
