@@ -68,7 +68,7 @@ impl Sweep {
     fn series(&self, name: String, places: Range<usize>) -> impl Iterator<Item = Series> {
         let made =
             self.courses.iter().take(places.end).skip(places.start).filter(|(_, course)| !course.points.is_empty());
-        made.map(move |(rate, course)| course.series(&format!("{name} {rate}"), |point| point.passes, |loss| loss))
+        made.map(move |(rate, course)| course.series(&format!("{name} {rate}"), |point| point.passes, f64::log10))
     }
 
     fn sentence(&self) -> String {
@@ -133,7 +133,8 @@ impl Comparison {
         )
     }
 
-    /// The curves of AdaRevision, and those of decay that are near its best.
+    /// The curves of AdaRevision, and those of decay that are near its best. As logarithms, since on several nodes decay's rise
+    /// so high at first that others could not be told apart.
     fn series(&self) -> Vec<Series> {
         let best = self.decaying.best().0;
         let decaying = self.decaying.series(format!("decay by {}", self.factor), best.saturating_sub(1)..best + 2);
@@ -159,7 +160,7 @@ pub(in crate::reproduce) fn adarevision(scale: &Scale) -> Result<Findings, Repro
     let holds = steady && one.against_best() <= 0.6 && many.against_best() <= 0.5;
     let panels = [one, many].into_iter().map(|comparison| {
         let title = format!("matrix factorisation, {} nodes", comparison.nodes);
-        panel(&title, "pass", "squared loss", comparison.series())
+        panel(&title, "pass", "log10 squared loss", comparison.series())
     });
     Ok(Findings { found, holds, panels: panels.collect() })
 }
